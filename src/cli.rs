@@ -1,0 +1,1 @@
+//! Flags, spelled as Hudi's Streamer spells them.

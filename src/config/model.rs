@@ -1,0 +1,297 @@
+//! The typed configuration: what the rest of the program sees. Made once, at start-up, by [`super::load`];
+//! nothing below `cli` and `config` ever looks up a string key.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything one job needs, checked.
+#[derive(Debug, Clone)]
+pub struct StreamerConfig {
+    pub table: TableConfig,
+    pub operation: Operation,
+    /// Merge rule for records of one key (`--payload-class`).
+    pub payload: PayloadClass,
+    /// True when the user chose the payload class; otherwise an existing table's own rule is kept.
+    pub payload_explicit: bool,
+    /// Field whose greater value wins among records of one key (`--source-ordering-field`), dotted paths allowed.
+    pub ordering_field: Option<String>,
+    /// True when the user named the ordering field; false when it is Hudi's silent default `ts`, which
+    /// counts only if the schema has such a field.
+    pub ordering_field_explicit: bool,
+    pub filter_dupes: bool,
+    pub commit_on_errors: bool,
+    pub keys: KeyConfig,
+    pub source: SourceConfig,
+    pub schema: SchemaProviderConfig,
+    pub transformers: Vec<TransformerConfig>,
+    pub index: IndexConfig,
+    pub write: WriteConfig,
+    pub checkpoint: CheckpointConfig,
+    pub run: RunConfig,
+    /// The effective settings with their origins, masked and sorted: for the start-up log and `--dry-run`.
+    pub effective: Vec<EffectiveSetting>,
+    /// Warnings found while loading (deprecated names, lines Hudi would mangle, `spark.*` keys, …), to be logged once.
+    pub warnings: Vec<String>,
+}
+
+/// One line of the effective configuration; `value` is masked already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffectiveSetting {
+    pub key: String,
+    pub value: String,
+    /// `default`, `flag --x`, `file.properties:12`, `--hoodie-conf`, …
+    pub origin: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct TableConfig {
+    /// `--target-base-path` as given: a local path or a URL.
+    pub base_path: String,
+    /// `--target-table`, `hoodie.table.name`.
+    pub name: String,
+    /// `hoodie.database.name`, empty when not set.
+    pub database: String,
+    pub table_type: TableType,
+    /// `hoodie.table.timeline.timezone` for tables that we create, and the zone override for existing `LOCAL` ones.
+    pub timeline_timezone: TimelineTimezone,
+    /// `hoodie.allow.empty.commit`
+    pub allow_empty_commit: bool,
+    /// `hoodie.metadata.enable`: `Some(true)` only when the user asked for a metadata table by name.
+    pub metadata_enable: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableType {
+    CopyOnWrite,
+    MergeOnRead,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimelineTimezone {
+    Utc,
+    Local,
+}
+
+/// `--op`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Upsert,
+    Insert,
+    BulkInsert,
+}
+
+/// `--payload-class`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PayloadClass {
+    OverwriteWithLatest,
+    /// `DefaultHoodieRecordPayload`: event-time ordering also against the stored row.
+    DefaultHoodieRecord,
+}
+
+/// Record key and partition path (`hoodie.datasource.write.*`).
+#[derive(Debug, Clone)]
+pub struct KeyConfig {
+    pub generator: KeyGeneratorClass,
+    pub record_key_fields: Vec<String>,
+    /// Empty: a table without partitions.
+    pub partition_fields: Vec<String>,
+    pub hive_style: bool,
+    pub url_encode: bool,
+    pub consistent_logical_timestamp: bool,
+    /// Only for [`KeyGeneratorClass::TimestampBased`] .
+    pub timestamp: Option<TimestampKeyConfig>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyGeneratorClass {
+    Simple,
+    Complex,
+    NonPartitioned,
+    TimestampBased,
+}
+
+/// `hoodie.keygen.timebased.*` (old prefix `hoodie.deltastreamer.keygen.timebased.`).
+#[derive(Debug, Clone)]
+pub struct TimestampKeyConfig {
+    pub timestamp_type: TimestampType,
+    /// For [`TimestampType::Scalar`]: nanoseconds in one unit (DAYS … NANOSECONDS).
+    pub scalar_unit_nanos: i64,
+    /// Joda patterns, tried in order.
+    pub input_formats: Vec<String>,
+    /// Delimiter regex as given, for `hoodie.properties`.
+    pub input_delimiter: String,
+    pub input_timezone: String,
+    pub output_format: String,
+    pub output_timezone: String,
+    /// The `hoodie.keygen.timebased.*` pairs as the user gave them, to be persisted in `hoodie.properties`.
+    pub persisted: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimestampType {
+    UnixTimestamp,
+    EpochMilliseconds,
+    EpochMicroseconds,
+    Scalar,
+    DateString,
+    Mixed,
+}
+
+#[derive(Debug, Clone)]
+pub struct SourceConfig {
+    pub class: SourceClass,
+    /// `--source-limit`; `None` = no limit. Bytes a round for DFS sources, events for Kafka.
+    pub limit: Option<u64>,
+    /// For DFS sources: `hoodie.streamer.source.dfs.root`.
+    pub dfs_root: Option<String>,
+    /// `hoodie.streamer.source.json.skip.invalid.records`
+    pub skip_invalid_records: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceClass {
+    JsonDfs,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SchemaProviderConfig {
+    /// No provider: JSON is inferred over the first batch (ours), then frozen in the table's schema.
+    None,
+    /// `FilebasedSchemaProvider`
+    File { source: String, target: Option<String> },
+}
+
+/// One step of the transformer chain, its keys already resolved (`X.t1` overrides `X` for the step with id `t1`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransformerConfig {
+    /// `SqlQueryBasedTransformer`: the statement, with `<SRC>` still in it.
+    SqlQuery(String),
+    /// `SqlFileBasedTransformer`: path of the file.
+    SqlFile(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct IndexConfig {
+    pub index_type: IndexType,
+    /// `hoodie.{simple,bloom}.index.update.partition.path`, for the global indexes.
+    pub update_partition_path: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexType {
+    Simple,
+    Bloom,
+    GlobalSimple,
+    GlobalBloom,
+}
+
+impl IndexType {
+    /// A global index holds a key once in the whole table, not once a partition.
+    pub fn is_global(self) -> bool {
+        matches!(self, IndexType::GlobalSimple | IndexType::GlobalBloom)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct WriteConfig {
+    pub parquet: ParquetConfig,
+    pub bloom: BloomConfig,
+    /// `hoodie.parquet.small.file.limit`, bytes; 0 turns packing off.
+    pub small_file_limit: u64,
+    /// `hoodie.copyonwrite.record.size.estimate`, bytes.
+    pub record_size_estimate: u64,
+    /// `hoodie.record.size.estimation.threshold`
+    pub record_size_estimation_threshold: f64,
+    /// `hoodie.copyonwrite.insert.auto.split`
+    pub insert_auto_split: bool,
+    /// `hoodie.copyonwrite.insert.split.size`, rows.
+    pub insert_split_size: u64,
+    /// `hoodie.bulkinsert.sort.mode`
+    pub bulk_insert_sort_mode: BulkInsertSortMode,
+    /// `hoodie.merge.allow.duplicate.on.inserts`
+    pub allow_duplicate_on_inserts: bool,
+    /// `hoodie.datasource.write.reconcile.schema`
+    pub reconcile_schema: bool,
+    /// `hoodie.write.set.null.for.missing.columns`
+    pub set_null_for_missing_columns: bool,
+    /// `hoodie.datasource.write.schema.allow.auto.evolution.column.drop`
+    pub allow_column_drop: bool,
+    /// Threads that decode, merge and encode (ours: `hoodie.streamer.workers`, default the number of cores).
+    pub workers: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct ParquetConfig {
+    pub codec: ParquetCodec,
+    /// `hoodie.parquet.max.file.size`, bytes.
+    pub max_file_size: u64,
+    /// `hoodie.parquet.block.size`, bytes.
+    pub block_size: u64,
+    /// `hoodie.parquet.page.size`, bytes.
+    pub page_size: u64,
+    /// `hoodie.parquet.dictionary.enabled`
+    pub dictionary_enabled: bool,
+    /// `hoodie.parquet.compression.ratio`
+    pub compression_ratio: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParquetCodec {
+    Uncompressed,
+    Snappy,
+    Gzip,
+    Zstd,
+    Lz4Raw,
+}
+
+#[derive(Debug, Clone)]
+pub struct BloomConfig {
+    /// `hoodie.index.bloom.num_entries`
+    pub num_entries: u32,
+    /// `hoodie.index.bloom.fpp`
+    pub fpp: f64,
+    /// `hoodie.bloom.index.filter.type`: DYNAMIC_V0 (true) or SIMPLE (false).
+    pub dynamic: bool,
+    /// `hoodie.bloom.index.filter.dynamic.max.entries`
+    pub dynamic_max_entries: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BulkInsertSortMode {
+    None,
+    GlobalSort,
+    PartitionSort,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct CheckpointConfig {
+    /// `--checkpoint`
+    pub checkpoint: Option<String>,
+    /// `--ignore-checkpoint`
+    pub ignore_checkpoint: Option<String>,
+    /// `--allow-commit-on-no-checkpoint-change`
+    pub allow_commit_on_no_change: bool,
+    /// `hoodie.streamer.checkpoint.force.skip`
+    pub force_skip: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct RunConfig {
+    pub continuous: bool,
+    pub min_sync_interval: Duration,
+    pub retry_on_source_failures: bool,
+    pub retry_interval: Duration,
+    pub max_retry_count: u32,
+    /// `NoNewDataTerminationStrategy`: stop after this many rounds without a commit.
+    pub max_rounds_without_new_data: Option<u32>,
+    /// Ours: do all but writing.
+    pub dry_run: bool,
+    /// Ours: print the plan of the round and stop.
+    pub explain: bool,
+    /// Ours: log lines as JSON.
+    pub log_json: bool,
+    /// Ours: no progress bar even on a terminal.
+    pub no_progress: bool,
+    /// Where `--props` came from, for messages.
+    pub props: Option<PathBuf>,
+}

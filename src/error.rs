@@ -1,0 +1,50 @@
+//! The one error of the program: a room's own error, its stable code, and whether trying again can help.
+
+/// Any failure, by the room that met it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error(transparent)]
+    Config(#[from] crate::config::Error),
+    #[error(transparent)]
+    Source(#[from] crate::source::Error),
+    #[error(transparent)]
+    Schema(#[from] crate::schema::Error),
+    #[error(transparent)]
+    Transform(#[from] crate::transform::Error),
+    #[error(transparent)]
+    Record(#[from] crate::record::Error),
+    #[error(transparent)]
+    Index(#[from] crate::index::Error),
+    #[error(transparent)]
+    Write(#[from] crate::write::Error),
+    #[error(transparent)]
+    Table(#[from] crate::table::Error),
+    #[error(transparent)]
+    Service(#[from] crate::service::Error),
+    #[error(transparent)]
+    Storage(#[from] crate::storage::Error),
+    #[error(transparent)]
+    Streamer(#[from] crate::streamer::Error),
+}
+
+impl Error {
+    /// Stable, documented in the README: scripts may match on it; the wording of the message may change.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Config(e) => e.code(),
+            Error::Source(e) => e.code(),
+            Error::Schema(e) => e.code(),
+            Error::Transform(e) => e.code(),
+            Error::Record(e) => e.code(),
+            Error::Index(e) => e.code(),
+            Error::Write(e) => e.code(),
+            Error::Table(e) => e.code(),
+            Error::Service(e) => e.code(),
+            Error::Storage(e) => e.code(),
+            Error::Streamer(e) => e.code(),
+        }
+    }
+}
+
+pub type Result<T> = std::result::Result<T, Error>;

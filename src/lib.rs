@@ -1,0 +1,47 @@
+//! hudi-streamer: Apache Hudi's Streamer as one native program.
+//!
+//! Everything the program does is a *round* ("sync once" in Hudi), repeated in continuous mode. Data flows one way;
+//! each stage takes the type that the stage before it returns:
+//!
+//! ```text
+//! checkpoint ─▶ source ─▶ transform ─▶ key + precombine ─▶ tag ─▶ write ─▶ commit ─▶ services
+//!               Fetch     Batches      KeyedBatch          Tagged  WriteStatus Commit   (rollback, …)
+//! ```
+//!
+//! The rooms, from the top of the house to its ground; a room may use what stands below it, and `tests/it/house.rs`
+//! fails on an arrow that points up:
+//!
+//! | room | what it does |
+//! | --- | --- |
+//! | [`cli`] | flags, spelled as Hudi's Streamer spells them |
+//! | [`streamer`] | the daemon: one round, the loop around it, checkpoints, shutdown |
+//! | [`source`] | files (later Kafka) decoded straight to Arrow, and the next checkpoint; knows no table |
+//! | [`transform`] | SQL over `<SRC>`, chained; knows no keys |
+//! | [`service`] | what keeps a table whole: rollback (later compaction, clean, archive); sees tables, never sources |
+//! | [`sync`] | catalogs that learn of a commit (later Hive) |
+//! | [`write`] | rows to file groups: small files, create and merge handles, write statuses |
+//! | [`index`] | which file group holds a key |
+//! | [`record`] | record key, partition path, ordering value; one row a key; merge rules |
+//! | [`schema`] | schema providers, Avro ⇄ Arrow, inference, evolution |
+//! | [`table`] | the Hudi table on storage: properties, timeline, file groups, base files, markers |
+//! | [`storage`] | object stores and what we add: atomic create, listing, fault points |
+//! | [`config`] | properties files, layering, the registry of every key; seen by all, sees nobody |
+//! | [`observe`] | log, progress; seen by all, sees nobody |
+
+pub mod cli;
+pub mod config;
+pub mod error;
+pub mod index;
+pub mod observe;
+pub mod record;
+pub mod schema;
+pub mod service;
+pub mod source;
+pub mod storage;
+pub mod streamer;
+pub mod sync;
+pub mod table;
+pub mod transform;
+pub mod write;
+
+pub use error::{Error, Result};

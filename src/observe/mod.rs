@@ -1,0 +1,1 @@
+//! Log and progress: seen by all, sees nobody.

@@ -1,0 +1,87 @@
+//! What makes a row a record: record key, partition path, ordering value; one row a key; the merge rules.
+//!
+//! Pure functions on Arrow batches; sees config alone, knows no files. Look at [`KeyedBatch`] first. Invariants: the
+//! data columns of a keyed batch are in writer-schema order and nothing else; keys are never null or empty; nothing here
+//! allocates per row except texts that do not exist in a column already.
+
+mod keygen;
+mod merge;
+mod precombine;
+
+pub use keygen::KeyGenerator;
+pub use merge::MergeRule;
+pub use precombine::{Deduplicated, precombine};
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
+use std::sync::Arc;
+
+/// Rows with what identifies and orders them.
+#[derive(Debug, Clone)]
+pub struct KeyedBatch {
+    /// Data columns, in writer-schema order, no meta columns, no position column.
+    pub rows: RecordBatch,
+    pub keys: StringArray,
+    pub partitions: PartitionColumn,
+    /// `None` without an ordering field (last arrival wins).
+    pub ordering: Option<ArrayRef>,
+    /// True where `_hoodie_is_deleted` is true; `None` if no row is deleted.
+    pub deleted: Option<BooleanArray>,
+}
+
+/// The partition path of each row: an index into a short list of paths.
+#[derive(Debug, Clone, Default)]
+pub struct PartitionColumn {
+    pub ids: Vec<u32>,
+    pub paths: Arc<Vec<String>>,
+}
+
+impl PartitionColumn {
+    pub fn path(&self, row: usize) -> &str {
+        &self.paths[self.ids[row] as usize]
+    }
+}
+
+/// Position of a row among several batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RowRef {
+    pub batch: u32,
+    pub row: u32,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("record key field {field} is null or empty")]
+    NullKey { field: String, position: Option<u64>, row: String },
+    #[error("ordering value {field} of record {key} is null")]
+    NullOrdering { field: String, key: String, position: Option<u64> },
+    #[error("{role} {field} is not in the schema; its fields are {fields}")]
+    MissingField { role: &'static str, field: String, fields: String },
+    #[error("partition path {value:?} of record {key}: {why}")]
+    BadPartition { value: String, key: String, why: String, position: Option<u64> },
+    #[error("{what}")]
+    Unsupported { what: String },
+}
+
+impl Error {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::NullKey { .. } => "record-null-key",
+            Error::NullOrdering { .. } => "record-null-ordering",
+            Error::MissingField { .. } => "record-missing-field",
+            Error::BadPartition { .. } => "record-bad-partition",
+            Error::Unsupported { .. } => "record-unsupported",
+        }
+    }
+    /// The source position of the row at fault, if it was carried along.
+    pub fn position(&self) -> Option<u64> {
+        match self {
+            Error::NullKey { position, .. }
+            | Error::NullOrdering { position, .. }
+            | Error::BadPartition { position, .. } => *position,
+            _ => None,
+        }
+    }
+}
+
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,89 @@
+//! Where rows come from: files (later Kafka), decoded straight to Arrow, and the position after them.
+//!
+//! Knows schemas and storage; no table, no keys. Look at [`Source`] first. Invariants: a [`Fetch`] can be read more than
+//! once and gives the same rows in the same order (partition 0 first); a row's position
+//! is the only thing that later stages carry along, and only [`Source::describe`] can read it.
+
+pub mod decode;
+pub mod dfs;
+
+use arrow::datatypes::SchemaRef;
+use datafusion::physical_plan::streaming::PartitionStream;
+use std::sync::Arc;
+
+/// Name of the hidden column (UInt64, not null, last) that says where a row came from; present when asked for.
+pub const POSITION_COLUMN: &str = "_hoodie_streamer_source_position";
+
+/// What the streamer asks of a source.
+#[derive(Debug, Clone)]
+pub struct FetchRequest {
+    /// The checkpoint to start after; `None`: the source's own beginning.
+    pub from: Option<String>,
+    pub limit: Option<u64>,
+    /// Reader schema; `None`: infer it over the whole batch.
+    pub schema: Option<SchemaRef>,
+    /// Append [`POSITION_COLUMN`].
+    pub positions: bool,
+}
+
+/// One batch of input: not yet read, but fixed.
+#[derive(Debug)]
+pub struct Fetch {
+    /// `None`: no data.
+    pub batches: Option<Batches>,
+    /// Position after this batch; `None`: the source has none to give.
+    pub checkpoint: Option<String>,
+    pub stats: FetchStats,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct FetchStats {
+    pub files: u64,
+    pub bytes: u64,
+    /// Things the user should know (files that will never be read, …), to be logged as warnings.
+    pub warnings: Vec<String>,
+}
+
+/// Rows as partitions of a DataFusion plan; partitions are contiguous pieces of the input, in order, of about 32 MiB of
+/// input each, so that a few workers share them evenly. A piece decodes on the thread that polls it.
+#[derive(Debug, Clone)]
+pub struct Batches {
+    pub schema: SchemaRef,
+    pub partitions: Vec<Arc<dyn PartitionStream>>,
+    /// Rows skipped by `skip.invalid.records`, counted while reading.
+    pub skipped: Arc<std::sync::atomic::AtomicU64>,
+    /// Bytes decoded so far, for the progress bar.
+    pub bytes_read: Arc<std::sync::atomic::AtomicU64>,
+}
+
+/// A source of rows.
+#[async_trait::async_trait]
+pub trait Source: Send + Sync + std::fmt::Debug {
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetch>;
+    /// Where the row with this [`POSITION_COLUMN`] value of the last fetch came from: `file:line`.
+    fn describe(&self, position: u64) -> String;
+    /// After the commit that holds `checkpoint`.
+    async fn on_commit(&self, checkpoint: &str) -> Result<()>;
+}
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error(transparent)]
+    Storage(#[from] crate::storage::Error),
+}
+
+impl Error {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Storage(e) => e.code(),
+        }
+    }
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The source that the configuration names.
+pub fn open(_config: &crate::config::SourceConfig, _workers: usize) -> Result<Arc<dyn Source>> {
+    todo!()
+}
