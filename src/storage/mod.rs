@@ -1,14 +1,44 @@
 //! Files of one table or one input folder, on any object store.
 //!
-//! Knows object_store and nothing of Hudi. Invariants: every path given to a [`Storage`] is relative to its root, is
-//! kept byte for byte (`a%2Fb` stays `a%2Fb` on disk) and never leaves the root; [`Storage::create`] is atomic and fails
-//! if the target exists; a reader never sees half of a [`Storage::put`] or of an [`Upload`].
+//! Knows object_store and nothing of Hudi. Look at [`Storage`] first. Invariants: every path given to a [`Storage`] is
+//! relative to its root, is kept byte for byte (`a%2Fb` stays `a%2Fb` on disk) and never leaves the root;
+//! [`Storage::create`] is atomic and fails if the target exists; a reader never sees half of a [`Storage::put`] or of an
+//! [`Upload`].
+//!
+//! What is being written lies beside its target as `name#1`, `name#2`, … until it is complete (object_store's way on
+//! local disks, and ours in [`Upload`]). Listings leave such names out, and [`Storage::delete`] of the target removes
+//! what a killed process left of them. A file of somebody else that has such a name is therefore not seen.
+
+mod fault;
+mod location;
+mod read;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::stream::{FuturesUnordered, StreamExt};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+
+pub use fault::fault_point;
+pub use upload::Upload;
+
+/// Folders that one recursive listing reads at a time: enough to hide the latency of an object store, few enough for a
+/// spinning disk.
+const LISTINGS_IN_FLIGHT: usize = 8;
 
 /// A place where files are: a root on a store. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Storage;
+pub struct Storage {
+    store: Arc<dyn ObjectStore>,
+    root: Arc<location::Location>,
+}
 
 /// What a listing says of a file. `path` is relative to the storage's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,94 +82,251 @@ impl Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
+impl Error {
+    /// Whether the same call may succeed a little later: the machine was busy or the network broke, not the request.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Error::Io { retryable: true, .. })
+    }
+
+    fn of_io(doing: &'static str, path: String, error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Error::NotFound { doing, path },
+            std::io::ErrorKind::AlreadyExists => Error::AlreadyExists { doing, path },
+            kind => Error::Io { doing, path, cause: error.to_string(), retryable: is_passing(kind) },
+        }
+    }
+
+    fn of_store(doing: &'static str, path: String, error: object_store::Error) -> Self {
+        match error {
+            object_store::Error::NotFound { .. } => Error::NotFound { doing, path },
+            object_store::Error::AlreadyExists { .. } => Error::AlreadyExists { doing, path },
+            object_store::Error::Generic { source, .. } => {
+                Error::Io { doing, path, cause: source.to_string(), retryable: retryable(source.as_ref()) }
+            }
+            other => Error::Io { doing, path, cause: other.to_string(), retryable: retryable(&other) },
+        }
+    }
+}
+
+/// Looks for an I/O error in the chain of causes.
+fn retryable(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |e| e.source())
+        .filter_map(|e| e.downcast_ref::<std::io::Error>())
+        .any(|e| is_passing(e.kind()))
+}
+
+fn is_passing(kind: std::io::ErrorKind) -> bool {
+    use std::io::ErrorKind::*;
+    matches!(
+        kind,
+        Interrupted | TimedOut | WouldBlock | ResourceBusy | StaleNetworkFileHandle | ConnectionReset | BrokenPipe
+    )
+}
+
 impl Storage {
     /// `uri`: an absolute or relative local path, or `file://…`; other schemes are refused by name for now.
-    pub fn open(_uri: &str) -> Result<Storage> {
-        todo!()
+    ///
+    /// Nothing is looked at or created: a root that is not there reads as an empty folder and comes to be with the
+    /// first file written into it. As in Hadoop, `%` in a `file:` URI has no special meaning.
+    pub fn open(uri: &str) -> Result<Storage> {
+        let root = location::Location::parse(uri)?;
+        Ok(Storage { store: Arc::new(LocalFileSystem::new()), root: Arc::new(root) })
     }
+
     /// Absolute location as Hudi writes it into plans: `file:/abs/…` for local disks.
-    pub fn absolute(&self, _path: &str) -> String {
-        todo!()
+    pub fn absolute(&self, path: &str) -> String {
+        format!("file:{}", self.root.join(path))
     }
+
     /// A short text for messages: the root as the user gave it, user info in URLs masked.
-    pub fn display(&self, _path: &str) -> String {
-        todo!()
+    pub fn display(&self, path: &str) -> String {
+        self.root.display(path)
     }
-    pub async fn get(&self, _path: &str) -> Result<Bytes> {
-        todo!()
+
+    pub async fn get(&self, path: &str) -> Result<Bytes> {
+        let doing = "read";
+        let result = self.store.get(&self.file(path)?).await.map_err(|e| self.failed(doing, path, e))?;
+        result.bytes().await.map_err(|e| self.failed(doing, path, e))
     }
-    pub async fn get_range(&self, _path: &str, _range: std::ops::Range<u64>) -> Result<Bytes> {
-        todo!()
+
+    /// The whole range, or an error: a file that ends before it is not what the caller takes it for.
+    pub async fn get_range(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let doing = "read a range of";
+        let Range { start, end } = range;
+        let bytes = self.store.get_range(&self.file(path)?, range).await.map_err(|e| self.failed(doing, path, e))?;
+        if bytes.len() as u64 != end - start {
+            let cause = format!("the file ends at byte {}, before byte {end}", start + bytes.len() as u64);
+            return Err(Error::Io { doing, path: self.display(path), cause, retryable: false });
+        }
+        Ok(bytes)
     }
+
     /// `None` when the file does not exist.
-    pub async fn get_opt(&self, _path: &str) -> Result<Option<Bytes>> {
-        todo!()
+    pub async fn get_opt(&self, path: &str) -> Result<Option<Bytes>> {
+        match self.get(path).await {
+            Err(Error::NotFound { .. }) => Ok(None),
+            other => other.map(Some),
+        }
     }
-    pub async fn size(&self, _path: &str) -> Result<Option<u64>> {
-        todo!()
+
+    /// `None` when the file does not exist.
+    pub async fn size(&self, path: &str) -> Result<Option<u64>> {
+        match self.store.head(&self.file(path)?).await {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(e) => Err(self.failed("look up", path, e)),
+        }
     }
+
     /// Writes or replaces, atomically for readers. On local disks also removes a stale Hadoop `.name.crc`.
-    pub async fn put(&self, _path: &str, _bytes: Bytes) -> Result<()> {
-        todo!()
+    pub async fn put(&self, path: &str, bytes: Bytes) -> Result<()> {
+        self.put_mode("write", path, bytes, PutMode::Overwrite).await
     }
+
     /// Creates with all its content or not at all; `AlreadyExists` if the target is there.
-    pub async fn create(&self, _path: &str, _bytes: Bytes) -> Result<()> {
-        todo!()
+    ///
+    /// Local disks need hard links for this (all usual Linux file systems have them; exFAT and some FUSE mounts don't).
+    pub async fn create(&self, path: &str, bytes: Bytes) -> Result<()> {
+        self.put_mode("create", path, bytes, PutMode::Create).await
     }
-    /// Missing is fine.
-    pub async fn delete(&self, _path: &str) -> Result<()> {
-        todo!()
+
+    async fn put_mode(&self, doing: &'static str, path: &str, bytes: Bytes, mode: PutMode) -> Result<()> {
+        let file = self.file(path)?;
+        if mode == PutMode::Overwrite {
+            remove_checksum(self.local(path)).await;
+        }
+        let options = PutOptions { mode, ..PutOptions::default() };
+        self.store.put_opts(&file, bytes.into(), options).await.map_err(|e| self.failed(doing, path, e))?;
+        Ok(())
     }
+
+    /// Missing is fine. Also removes what a killed process left of an upload to `path`.
+    pub async fn delete(&self, path: &str) -> Result<()> {
+        let file = self.file(path)?;
+        let local = self.local(path);
+        upload::remove_staged(local.clone()).await;
+        remove_checksum(local).await;
+        match self.store.delete(&file).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(e) => Err(self.failed("delete", path, e)),
+        }
+    }
+
     /// Removes a folder and all in it; missing is fine.
-    pub async fn delete_folder(&self, _path: &str) -> Result<()> {
-        todo!()
+    pub async fn delete_folder(&self, path: &str) -> Result<()> {
+        self.folder(path)?;
+        match tokio::fs::remove_dir_all(self.local(path)).await {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::of_io("delete folder", self.display(path), &e))
+            }
+            _ => Ok(()),
+        }
     }
-    /// One level. A missing folder is an empty listing. `.crc` side files and staged uploads are left out.
-    pub async fn list(&self, _folder: &str) -> Result<Listing> {
-        todo!()
+
+    /// Whether there is such a folder; `""` asks for the root itself.
+    pub async fn exists_folder(&self, path: &str) -> Result<bool> {
+        self.folder(path)?;
+        match tokio::fs::metadata(self.local(path)).await {
+            Ok(meta) => Ok(meta.is_dir()),
+            Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(false),
+            Err(e) => Err(Error::of_io("look up folder", self.display(path), &e)),
+        }
     }
-    /// All files below `folder`, not entering folders for which `enter` (given the folder's relative path) says no.
-    pub async fn list_recursive(&self, _folder: &str, _enter: &(dyn Fn(&str) -> bool + Sync)) -> Result<Vec<FileInfo>> {
-        todo!()
+
+    /// One level, by name. A missing folder is an empty listing. `.crc` side files and staged uploads are left out.
+    /// Links are followed, as Hadoop does.
+    pub async fn list(&self, folder: &str) -> Result<Listing> {
+        let prefix = self.folder(folder)?;
+        let listed = self.store.list_with_delimiter(Some(&prefix)).await.map_err(|e| self.failed("list", folder, e))?;
+        let folders = listed.common_prefixes.iter().filter_map(|p| self.root.relative(p)).collect();
+        let mut files = Vec::with_capacity(listed.objects.len());
+        for object in listed.objects {
+            let Some(path) = self.root.relative(&object.location) else { continue };
+            if !is_checksum(&path) {
+                files.push(FileInfo { path, size: object.size, modified_ms: object.last_modified.timestamp_millis() });
+            }
+        }
+        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(Listing { files, folders })
     }
-    /// Starts a streaming upload for use on a blocking thread inside a tokio runtime (`std::io::Write`, 8 MiB parts);
-    /// nothing is visible until [`Upload::finish`]; dropped unfinished, it leaves nothing behind.
-    pub fn upload(&self, _path: &str) -> Result<Upload> {
-        todo!()
+
+    /// All files below `folder`, by path, not entering folders for which `enter` (given the folder's relative path) says
+    /// no.
+    pub async fn list_recursive(&self, folder: &str, enter: &(dyn Fn(&str) -> bool + Sync)) -> Result<Vec<FileInfo>> {
+        let mut files = Vec::new();
+        let mut waiting = vec![folder.to_owned()];
+        let mut running = FuturesUnordered::new();
+        loop {
+            while running.len() < LISTINGS_IN_FLIGHT
+                && let Some(folder) = waiting.pop()
+            {
+                running.push(async move { self.list(&folder).await });
+            }
+            let Some(listing) = running.next().await.transpose()? else { break };
+            files.extend(listing.files);
+            waiting.extend(listing.folders.into_iter().filter(|f| enter(f)));
+        }
+        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
     }
-    /// The store and the full path, for parquet's async reader.
-    pub fn object(&self, _path: &str) -> (std::sync::Arc<dyn object_store::ObjectStore>, object_store::path::Path) {
-        todo!()
+
+    /// Starts a streaming upload for use on a blocking thread inside a tokio runtime; nothing is visible until
+    /// [`Upload::finish`]; dropped unfinished, it leaves nothing behind.
+    pub fn upload(&self, path: &str) -> Result<Upload> {
+        self.file(path)?;
+        Upload::start(self.local(path), self.display(path))
     }
+
+    /// The store and the full path, for parquet's async reader. A path that leaves the root names no object.
+    pub fn object(&self, path: &str) -> (Arc<dyn ObjectStore>, Path) {
+        (Arc::clone(&self.store), self.file(path).unwrap_or_default())
+    }
+
     /// A streaming read for a blocking thread inside a tokio runtime: bytes `range` of the file (whole if `None`).
-    pub fn read_blocking(
-        &self,
-        _path: &str,
-        _range: Option<std::ops::Range<u64>>,
-    ) -> Result<Box<dyn std::io::Read + Send>> {
-        todo!()
+    pub fn read_blocking(&self, path: &str, range: Option<Range<u64>>) -> Result<Box<dyn std::io::Read + Send>> {
+        read::open(&*self.store, &self.file(path)?, range).map_err(|e| self.failed("read", path, e))
+    }
+
+    fn failed(&self, doing: &'static str, path: &str, error: object_store::Error) -> Error {
+        Error::of_store(doing, self.display(path), error)
+    }
+
+    /// The object of a file's path.
+    fn file(&self, path: &str) -> Result<Path> {
+        if path.is_empty() {
+            return Err(Error::BadLocation { uri: self.display(path), why: "is a folder, not a file".into() });
+        }
+        self.folder(path)
+    }
+
+    /// The object, or prefix, of a path; `""` is the root.
+    fn folder(&self, path: &str) -> Result<Path> {
+        self.root.object(path)
+    }
+
+    /// Where a checked path is on the local disk.
+    fn local(&self, path: &str) -> PathBuf {
+        PathBuf::from(self.root.join(path))
     }
 }
 
-/// A file being written. See [`Storage::upload`].
-pub struct Upload;
-
-impl std::io::Write for Upload {
-    fn write(&mut self, _buf: &[u8]) -> std::io::Result<usize> {
-        todo!()
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        todo!()
+/// Hadoop's local file system keeps a checksum beside each file that it writes, and refuses a file that does not match.
+/// It must go before the file changes; where there is none (almost always), that is no error.
+async fn remove_checksum(path: PathBuf) {
+    if let Some(checksum) = checksum_of(&path) {
+        let _ = tokio::fs::remove_file(checksum).await;
     }
 }
 
-impl Upload {
-    /// Makes the file visible; returns its exact size.
-    pub fn finish(self) -> Result<u64> {
-        todo!()
-    }
+fn checksum_of(path: &std::path::Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    Some(path.with_file_name(format!(".{name}.crc")))
 }
 
-/// Named points at which a test may kill the process: `HUDI_STREAMER_FAULT=<name>` makes the process SIGKILL itself
-/// when it passes the point of that name (`before-inflight`, `while-writing`, `before-complete`, `after-complete`).
-pub fn fault_point(_name: &str) {}
+fn is_checksum(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with('.') && name.ends_with(".crc")
+}
