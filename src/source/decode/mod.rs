@@ -1,3 +1,5 @@
 //! Bytes to Arrow: push-style decoders, made once from the schema, without I/O.
 
+pub mod infer;
 pub mod json;
+pub mod lines;
