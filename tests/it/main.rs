@@ -1,1 +1,15 @@
-fn main() {}
+//! Behaviour, through the binary and on real files: one module a behaviour, and a test's name is the sentence it proves.
+//!
+//! One test binary for all of it, because each further one would link DataFusion again. Tests that need Hudi on Spark
+//! or hudi-rs (the peers, `tests/peers/`) run only under `HUDI_PEERS_TESTS=1`, which `tests/run` sets after it has
+//! installed them; without it they say so on stderr and pass.
+
+mod support;
+
+mod bad_input;
+mod checkpoint;
+mod cli;
+mod crash;
+mod golden;
+mod house;
+mod ingest;

@@ -1,0 +1,73 @@
+//! Tables that Hudi itself made (`tests/tables/`): unpacked, with what is known of them.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
+
+use serde_json::Value;
+
+use super::{Row, Scratch, Streamer, Table};
+
+/// Hudi keeps full paths in clean, rollback and clustering files, so these tables work only where they were made.
+const HOME: &str = "/tmp/hudi-golden";
+
+pub struct Golden {
+    pub table: Table,
+    pub scratch: Scratch,
+    spec: Value,
+    _home: MutexGuard<'static, ()>,
+}
+
+impl Golden {
+    /// Unpacks `name`; one golden table at a time, since they all live in one place.
+    pub fn open(name: &str) -> Golden {
+        static ONE: Mutex<()> = Mutex::new(());
+        let home = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let tables = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables");
+        let spec = fs::read_to_string(tables.join(format!("{name}.json"))).expect("the table's description");
+        let path = Path::new(HOME).join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(HOME).expect("make the folder of golden tables");
+        let archive = tables.join(format!("{name}.tar.zst"));
+        let tar = Command::new("tar").arg("-C").arg(HOME).args(["-I", "zstd", "-xf"]).arg(archive).status();
+        assert!(tar.expect("run tar").success(), "unpack {name} (is zstd installed?)");
+        Golden {
+            table: Table::at(path),
+            scratch: Scratch::new(),
+            spec: serde_json::from_str(&spec).expect("the description is JSON"),
+            _home: home,
+        }
+    }
+
+    /// The rows that the writing version itself read.
+    pub fn rows(&self) -> Vec<Row> {
+        let rows = self.spec["expected"]["snapshot"].as_array().expect("a snapshot");
+        rows.iter().map(|r| r.as_object().expect("a row").clone()).collect()
+    }
+
+    /// The base call for this table: its own keys and partitions, and `schema` (Avro) for what comes in.
+    pub fn streamer(&self, schema: &str) -> Streamer {
+        self.scratch.file("schema.avsc", schema);
+        let mut call = Streamer::json(&self.scratch)
+            .flag("--target-base-path", &self.table.path)
+            .flag("--target-table", self.spec["name"].as_str().expect("a name"));
+        for (key, value) in self.spec["options"].as_object().expect("options") {
+            let ours = key.starts_with("hoodie.datasource.write.")
+                && !key.contains("precombine")
+                && !key.contains("commitmeta");
+            if ours || key.starts_with("hoodie.keygen") {
+                call = call.conf(key, value.as_str().expect("options are text"));
+            }
+        }
+        call
+    }
+}
+
+impl Drop for Golden {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.table.path);
+        }
+    }
+}

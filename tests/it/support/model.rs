@@ -1,0 +1,242 @@
+//! A table as one would write it in an afternoon: a map by key, and two merge rules. What the program wrote is compared
+//! with it row for row.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::thread;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::{READERS, Reader, Row, Table, oracle};
+
+const META: [&str; 5] = [
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+];
+
+/// Which of a stored row and an incoming one stays. Inside one batch both rules keep the greater ordering value, and of
+/// equal ones the later (table version 6, as Hudi 0.15).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// OverwriteWithLatestAvroPayload: the incoming row.
+    Arrival,
+    /// DefaultHoodieRecordPayload: the greater ordering value, of equal ones the incoming.
+    EventTime,
+}
+
+struct Stored {
+    row: Row,
+    /// Instant that wrote the row's current values.
+    instant: String,
+}
+
+/// Rows by (partition path, record key).
+pub struct Model {
+    rows: BTreeMap<(String, String), Vec<Stored>>,
+    key: Box<dyn Fn(&Row) -> (String, String)>,
+    rule: Rule,
+    ordering: &'static str,
+    columns: BTreeSet<String>,
+}
+
+impl Model {
+    /// `columns`: all of the table's, so that an absent field reads as null. Partition `""`, key `id`, ordering `ts`.
+    pub fn new(columns: &[&str]) -> Model {
+        Model {
+            rows: BTreeMap::new(),
+            key: Box::new(|row| (String::new(), text(&row["id"]))),
+            rule: Rule::Arrival,
+            ordering: "ts",
+            columns: columns.iter().map(|c| c.to_string()).collect(),
+        }
+    }
+
+    /// How a row's (partition path, record key) is made.
+    pub fn keyed_by(mut self, key: impl Fn(&Row) -> (String, String) + 'static) -> Model {
+        self.key = Box::new(key);
+        self
+    }
+
+    /// Partitioned by the plain value of a column.
+    pub fn partitioned(self, field: &'static str) -> Model {
+        self.keyed_by(move |row| (text(&row[field]), text(&row["id"])))
+    }
+
+    pub fn rule(mut self, rule: Rule) -> Model {
+        self.rule = rule;
+        self
+    }
+
+    /// What the table held already: rows as a reader gives them, Hudi's columns included.
+    pub fn load(&mut self, read: &[Row]) {
+        for row in read {
+            let slot = (text(&row[META[3]]), text(&row[META[2]]));
+            let instant = text(&row[META[0]]);
+            let data: Row =
+                row.iter().filter(|(k, _)| !META.contains(&k.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect();
+            self.columns.extend(data.keys().cloned());
+            self.rows.entry(slot).or_default().push(Stored { row: data, instant });
+        }
+    }
+
+    /// An UPSERT round that made `instant`.
+    pub fn upsert(&mut self, instant: &str, batch: &[Row]) {
+        let mut winners: BTreeMap<(String, String), Row> = BTreeMap::new();
+        for row in batch {
+            let slot = (self.key)(row);
+            match winners.get(&slot) {
+                Some(seen) if !self.wins(row, seen) => {}
+                _ => {
+                    winners.insert(slot, row.clone());
+                }
+            }
+        }
+        for (slot, row) in winners {
+            let late = |stored: &Stored| self.rule == Rule::EventTime && !self.wins(&row, &stored.row);
+            if self.rows.get(&slot).is_some_and(|stored| stored.iter().any(late)) {
+                continue;
+            }
+            self.rows.insert(slot, vec![Stored { row: self.filled(row), instant: instant.to_owned() }]);
+        }
+    }
+
+    /// An INSERT or BULK_INSERT round: every row is kept, equal keys or not.
+    pub fn insert(&mut self, instant: &str, batch: &[Row]) {
+        for row in batch {
+            let stored = Stored { row: self.filled(row.clone()), instant: instant.to_owned() };
+            self.rows.entry((self.key)(row)).or_default().push(stored);
+        }
+    }
+
+    pub fn delete(&mut self, partition: &str, key: &str) {
+        self.rows.remove(&(partition.to_owned(), key.to_owned()));
+    }
+
+    /// New rows bring new columns; the stored ones have null in them.
+    pub fn add_column(&mut self, name: &str) {
+        self.columns.insert(name.to_owned());
+        for stored in self.rows.values_mut().flatten() {
+            stored.row.entry(name).or_insert(Value::Null);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.values().map(Vec::len).sum()
+    }
+
+    fn wins(&self, incoming: &Row, stored: &Row) -> bool {
+        let [a, b] = [incoming, stored]
+            .map(|row| row[self.ordering].as_i64().expect("ordering values of the tests are integers"));
+        a >= b
+    }
+
+    fn filled(&self, mut row: Row) -> Row {
+        for column in &self.columns {
+            row.entry(column.as_str()).or_insert(Value::Null);
+        }
+        row
+    }
+
+    /// The table, read by Spark 0.15.0, Spark 1.0.2 and hudi-rs, holds exactly these rows, and Hudi's own columns are
+    /// as they should be.
+    #[track_caller]
+    pub fn assert_equals(&self, table: &Table) {
+        self.assert_read_by(table, &READERS);
+    }
+
+    #[track_caller]
+    pub fn assert_read_by(&self, table: &Table, readers: &[Reader]) {
+        let reads = thread::scope(|scope| {
+            let read = |reader: Reader| move || (reader, oracle(reader).read(table.str()));
+            let threads: Vec<_> = readers.iter().map(|r| scope.spawn(read(*r))).collect();
+            threads.into_iter().map(|t| t.join()).collect::<Vec<_>>()
+        });
+        for read in reads {
+            let (reader, rows) = read.unwrap_or_else(|_| panic!("a reader fails on {}: see above", table.str()));
+            self.assert_rows(&format!("{reader:?} reads {}", table.str()), table, rows);
+        }
+    }
+
+    #[track_caller]
+    fn assert_rows(&self, who: &str, table: &Table, rows: Vec<Row>) {
+        let mut want: Vec<Row> = Vec::new();
+        for ((partition, key), stored) in &self.rows {
+            for s in stored {
+                let mut row = s.row.clone();
+                row.insert(META[0].into(), s.instant.as_str().into());
+                row.insert(META[2].into(), key.as_str().into());
+                row.insert(META[3].into(), partition.as_str().into());
+                want.push(row);
+            }
+        }
+        assert_meta_columns(who, table, &rows);
+        let got = rows.into_iter().map(|mut row| {
+            row.remove(META[1]);
+            row.remove(META[4]);
+            row
+        });
+        assert_same_rows(who, &want, &got.collect::<Vec<_>>());
+    }
+}
+
+/// What is true of Hudi's columns in any table: the row is in the file it names, in the partition it names, and its
+/// sequence number is its instant's and its alone.
+#[track_caller]
+fn assert_meta_columns(who: &str, table: &Table, rows: &[Row]) {
+    let seqno = Regex::new(r"^\d+_\d+_\d+$").expect("a good pattern");
+    let mut seen = BTreeSet::new();
+    for row in rows {
+        let [instant, number, _, partition, file] = META.map(|c| text(row.get(c).unwrap_or(&Value::Null)));
+        assert!(
+            seqno.is_match(&number) && number.starts_with(&instant),
+            "{who}: sequence number {number} of {instant}"
+        );
+        assert!(seen.insert(number.clone()), "{who}: sequence number {number} twice");
+        let path = table.path.join(Path::new(&partition)).join(&file);
+        assert!(path.is_file(), "{who}: a row names the file {}, which is not there", path.display());
+    }
+}
+
+/// The same rows, in any order; the message lists what is missing and what is too much.
+#[track_caller]
+pub fn assert_same_rows(who: &str, want: &[Row], got: &[Row]) {
+    let count = |rows: &[Row]| {
+        let mut counted: BTreeMap<String, i64> = BTreeMap::new();
+        rows.iter().for_each(|r| *counted.entry(normal(r)).or_default() += 1);
+        counted
+    };
+    let (want, got) = (count(want), count(got));
+    let lines = |a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>, sign: &str| -> String {
+        let more = a.iter().filter(|(row, n)| **n > b.get(*row).copied().unwrap_or(0));
+        more.map(|(row, n)| format!("{sign} {n} x {row}\n")).take(10).collect()
+    };
+    assert!(want == got, "{who}\n{}{}", lines(&want, &got, "- expected"), lines(&got, &want, "+ got     "));
+}
+
+/// One text for one value: keys sorted at every level, whole floats as integers.
+pub fn normal(row: &Row) -> String {
+    fn sorted(value: &Value) -> Value {
+        match value {
+            Value::Object(map) => {
+                let by_name: BTreeMap<_, _> = map.iter().collect();
+                Value::Object(by_name.into_iter().map(|(k, v)| (k.clone(), sorted(v))).collect())
+            }
+            Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+            Value::Number(n) => match n.as_f64() {
+                Some(f) if n.is_f64() && f.fract() == 0.0 && f.abs() < 1e15 => Value::from(f as i64),
+                _ => value.clone(),
+            },
+            other => other.clone(),
+        }
+    }
+    sorted(&Value::Object(Map::from_iter(row.clone()))).to_string()
+}
+
+/// A key or partition value as text.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,208 @@
+//! The program under test: its command line, built as an operator would write it, and what came of it.
+
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use super::Scratch;
+use super::scratch::BASE_SCHEMA;
+
+/// No run of a test is near this long; a hang becomes a failure instead of a stuck CI.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// One call of the program. Later settings replace earlier ones of the same name.
+#[derive(Clone)]
+pub struct Streamer {
+    flags: Vec<(String, Option<String>)>,
+    conf: Vec<(String, String)>,
+    env: Vec<(String, String)>,
+}
+
+impl Streamer {
+    /// No flag at all.
+    pub fn bare() -> Streamer {
+        Streamer { flags: Vec::new(), conf: Vec::new(), env: Vec::new() }
+    }
+
+    /// The base call of the tests: UPSERT the JSON files of `in/` into the copy-on-write table `table/`, keyed by `id`,
+    /// ordered by `ts`, not partitioned, with the schema of `schema.avsc`.
+    pub fn json(scratch: &Scratch) -> Streamer {
+        if !scratch.path("schema.avsc").exists() {
+            scratch.file("schema.avsc", BASE_SCHEMA);
+        }
+        std::fs::create_dir_all(scratch.path("in")).expect("make the input folder");
+        Streamer::bare()
+            .flag("--table-type", "COPY_ON_WRITE")
+            .flag("--target-base-path", scratch.path("table"))
+            .flag("--target-table", "trips")
+            .flag("--op", "UPSERT")
+            .flag("--source-class", "JsonDFSSource")
+            .flag("--source-ordering-field", "ts")
+            .flag("--schemaprovider-class", "FilebasedSchemaProvider")
+            .conf("hoodie.streamer.source.dfs.root", scratch.path("in"))
+            .conf("hoodie.streamer.schemaprovider.source.schema.file", scratch.path("schema.avsc"))
+            .conf("hoodie.datasource.write.recordkey.field", "id")
+            .conf("hoodie.datasource.write.partitionpath.field", "")
+    }
+
+    pub fn flag(mut self, name: &str, value: impl AsRef<Path>) -> Streamer {
+        self.flags.retain(|(n, _)| n != name);
+        self.flags.push((name.into(), Some(text(value))));
+        self
+    }
+
+    pub fn op(self, op: &str) -> Streamer {
+        self.flag("--op", op)
+    }
+
+    /// A flag that takes no value, or (not replacing) a stray word.
+    pub fn switch(mut self, name: &str) -> Streamer {
+        self.flags.push((name.into(), None));
+        self
+    }
+
+    pub fn without(mut self, name: &str) -> Streamer {
+        self.flags.retain(|(n, _)| n != name);
+        self.conf.retain(|(n, _)| n != name);
+        self
+    }
+
+    pub fn conf(mut self, key: &str, value: impl AsRef<Path>) -> Streamer {
+        self.conf.retain(|(k, _)| k != key);
+        self.conf.push((key.into(), text(value)));
+        self
+    }
+
+    /// Partitioned by `field` instead of not at all.
+    pub fn partitioned(self, field: &str) -> Streamer {
+        self.conf("hoodie.datasource.write.partitionpath.field", field)
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Streamer {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hudi-streamer"));
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TZ", "UTC");
+        command.env("RUST_BACKTRACE", "1");
+        command.envs(self.env.iter().cloned());
+        for (name, value) in &self.flags {
+            command.arg(name).args(value);
+        }
+        for (key, value) in &self.conf {
+            command.arg("--hoodie-conf").arg(format!("{key}={value}"));
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self) -> Run {
+        self.start().finish()
+    }
+
+    /// Starts it and does not wait.
+    pub fn start(&self) -> Running {
+        let mut command = self.command();
+        let mut child = command.spawn().expect("start the program under test");
+        let stdout = drain(child.stdout.take().expect("piped"));
+        let stderr = drain(child.stderr.take().expect("piped"));
+        Running { child, stdout, stderr, command: format!("{command:?}") }
+    }
+}
+
+fn text(value: impl AsRef<Path>) -> String {
+    value.as_ref().to_str().expect("test values are UTF-8").to_owned()
+}
+
+/// Reads a pipe to its end beside the test, so that the program never waits for us.
+fn drain(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        let _ = send.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receive
+}
+
+/// A program that has not ended yet.
+pub struct Running {
+    child: Child,
+    stdout: mpsc::Receiver<String>,
+    stderr: mpsc::Receiver<String>,
+    command: String,
+}
+
+impl Running {
+    /// Sends a signal by name, e.g. `TERM`.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
+        assert!(status.expect("run kill").success(), "no process to send {name} to");
+    }
+
+    /// Waits for the end, which must come before the deadline.
+    pub fn finish(mut self) -> Run {
+        let stdout = self.stdout.recv_timeout(DEADLINE).unwrap_or_else(|_| {
+            let _ = self.child.kill();
+            panic!("still running after {DEADLINE:?}: {}", self.command)
+        });
+        let stderr = self.stderr.recv_timeout(DEADLINE).expect("stderr ends with the process");
+        let status = self.child.wait().expect("wait for the program");
+        Run { code: status.code(), stdout, stderr, command: self.command }
+    }
+}
+
+/// What came of a call.
+pub struct Run {
+    /// `None` when a signal ended the process.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    command: String,
+}
+
+impl Run {
+    #[track_caller]
+    pub fn ok(self) -> Run {
+        assert!(self.code == Some(0), "expected success\n{self}");
+        self
+    }
+
+    /// Ends with `code` and says why in one line `error[…]: …` that contains every one of `names`.
+    #[track_caller]
+    pub fn fails_with(self, code: i32, names: &[&str]) -> Run {
+        assert!(self.code == Some(code), "expected exit code {code}\n{self}");
+        let errors: Vec<&str> = self.stderr.lines().filter(|l| l.contains("error[")).collect();
+        assert!(!errors.is_empty(), "no line `error[code]: …`\n{self}");
+        let told = errors.iter().any(|line| names.iter().all(|n| line.contains(n)));
+        assert!(told, "no error line names all of {names:?}\n{self}");
+        self
+    }
+
+    /// Said on stderr, at whatever level.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Run {
+        let told = self.stderr.lines().any(|line| words.iter().all(|n| line.contains(n)));
+        assert!(told, "no line says all of {words:?}\n{self}");
+        self
+    }
+
+    #[track_caller]
+    pub fn killed(self) -> Run {
+        assert!(self.code.is_none(), "expected to be killed by a signal\n{self}");
+        self
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Run { code, stdout, stderr, command } = self;
+        write!(f, "$ {command}\nexit code {code:?}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
+    }
+}

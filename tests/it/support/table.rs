@@ -1,0 +1,96 @@
+//! A table's files as the tests look at them, without the program's own code: names, commit metadata, leftovers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// Both spellings of the checkpoint in a commit's extra metadata (Hudi's StreamerCheckpointV1 and V2).
+pub const CHECKPOINT_KEYS: [&str; 2] = ["deltastreamer.checkpoint.key", "streamer.checkpoint.key.v2"];
+
+#[derive(Clone)]
+pub struct Table {
+    pub path: PathBuf,
+}
+
+impl Table {
+    pub fn at(path: impl Into<PathBuf>) -> Table {
+        Table { path: path.into() }
+    }
+
+    pub fn str(&self) -> &str {
+        self.path.to_str().expect("test paths are UTF-8")
+    }
+
+    /// Names of the timeline's files, sorted; none when the table is not there.
+    pub fn timeline(&self) -> BTreeSet<String> {
+        let Ok(entries) = fs::read_dir(self.path.join(".hoodie")) else { return BTreeSet::new() };
+        let names = entries.map(|e| e.expect("list the timeline").file_name().to_string_lossy().into_owned());
+        names.filter(|n| n.starts_with(|c: char| c.is_ascii_digit())).collect()
+    }
+
+    /// Instants of completed `commit`s, `replacecommit`s and `deltacommit`s, oldest first.
+    pub fn commits(&self) -> Vec<String> {
+        let is_commit = |action: &str| matches!(action, "commit" | "replacecommit" | "deltacommit");
+        let split = |n: &String| n.split_once('.').map(|(instant, action)| (instant.to_owned(), action.to_owned()));
+        self.timeline().iter().filter_map(split).filter(|(_, a)| is_commit(a)).map(|(i, _)| i).collect()
+    }
+
+    pub fn last_commit(&self) -> String {
+        self.commits().pop().unwrap_or_else(|| panic!("no completed commit in {}", self.str()))
+    }
+
+    /// Instants that have begun and are not completed.
+    pub fn pending(&self) -> Vec<String> {
+        let timeline = self.timeline();
+        let begun: BTreeSet<&str> = timeline.iter().filter_map(|n| n.split_once('.')).map(|(i, _)| i).collect();
+        let done = |i: &str| {
+            ["commit", "replacecommit", "clean", "rollback"].iter().any(|a| timeline.contains(&format!("{i}.{a}")))
+        };
+        begun.into_iter().filter(|i| !done(i)).map(str::to_owned).collect()
+    }
+
+    pub fn rollbacks(&self) -> usize {
+        self.timeline().iter().filter(|n| n.ends_with(".rollback")).count()
+    }
+
+    /// The metadata of a completed commit.
+    pub fn commit_metadata(&self, instant: &str) -> Value {
+        let path = self.path.join(".hoodie").join(format!("{instant}.commit"));
+        let text = fs::read(&path).unwrap_or_else(|e| panic!("read {}: {e}", path.display()));
+        serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{} is no JSON: {e}", path.display()))
+    }
+
+    /// The newest commit's checkpoint; both spellings must say the same.
+    pub fn checkpoint(&self) -> String {
+        let metadata = self.commit_metadata(&self.last_commit());
+        let [old, new] = CHECKPOINT_KEYS.map(|key| metadata["extraMetadata"][key].as_str().map(str::to_owned));
+        assert_eq!(old, new, "the two spellings of the checkpoint differ");
+        old.expect("the commit carries a checkpoint")
+    }
+
+    /// Every parquet file outside `.hoodie`, relative to the table.
+    pub fn base_files(&self) -> BTreeSet<String> {
+        self.files().into_iter().filter(|f| f.ends_with(".parquet") && !f.starts_with(".hoodie")).collect()
+    }
+
+    /// Every file, relative to the table.
+    pub fn files(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        walk(&self.path, &self.path, &mut found);
+        found
+    }
+}
+
+fn walk(root: &Path, folder: &Path, found: &mut BTreeSet<String>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries {
+        let path = entry.expect("list the table").path();
+        if path.is_dir() {
+            walk(root, &path, found);
+        } else {
+            found.insert(path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned());
+        }
+    }
+}
