@@ -1,7 +1,18 @@
 //! JSON objects to Arrow columns by a schema-driven scanner (streamer-options.md §10, path A of 1.0.2): exact or refused.
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+mod columns;
+mod decimal;
+mod fail;
+mod fill;
+mod scan;
+mod temporal;
+
+use crate::source::POSITION_COLUMN;
+use arrow::array::{RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use columns::Record;
+use scan::Cursor;
+use std::sync::Arc;
 
 /// Why a record cannot be taken; the caller adds where it came from. Bytes count from 1 at the start of the record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,33 +40,78 @@ impl JsonError {
     }
 }
 
+/// Bytes of JSON in one batch. Columns of text have 32-bit offsets, and no text in a column is twice as long as it is
+/// in JSON (the longest: `9e-6,` becomes `0.000009,`), so below this nothing can overflow.
+const MAX_BATCH_BYTES: usize = 1 << 30;
+
 /// Decodes records of one schema into batches.
 #[derive(Debug)]
-pub struct JsonDecoder;
+pub struct JsonDecoder {
+    schema: SchemaRef,
+    record: Record,
+    positions: Option<Vec<u64>>,
+    bytes: usize,
+}
 
 impl JsonDecoder {
-    /// `with_positions` appends [`crate::source::POSITION_COLUMN`]. Fails for a type that JSON cannot fill.
-    pub fn new(_schema: SchemaRef, _with_positions: bool) -> Result<JsonDecoder, JsonError> {
-        todo!()
+    /// `with_positions` appends [`POSITION_COLUMN`]. Fails for a type that JSON cannot fill.
+    pub fn new(schema: SchemaRef, with_positions: bool) -> Result<JsonDecoder, JsonError> {
+        let record = Record::new(schema.fields(), "")?;
+        let mut fields: Vec<FieldRef> = schema.fields().iter().cloned().collect();
+        if with_positions {
+            fields.push(Arc::new(Field::new(POSITION_COLUMN, DataType::UInt64, false)));
+        }
+        let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+        Ok(JsonDecoder { schema, record, positions: with_positions.then(Vec::new), bytes: 0 })
     }
+
     /// Schema of the batches, the position column included.
     pub fn schema(&self) -> &SchemaRef {
-        todo!()
+        &self.schema
     }
+
     /// One record (one JSON object in `bytes`); on an error the record leaves no trace in the columns.
-    pub fn decode(&mut self, _bytes: &[u8], _position: u64) -> Result<(), JsonError> {
-        todo!()
+    pub fn decode(&mut self, bytes: &[u8], position: u64) -> Result<(), JsonError> {
+        if self.bytes.saturating_add(bytes.len()) > MAX_BATCH_BYTES {
+            return Err(JsonError::Malformed { why: "more than 1 GiB in one batch".to_owned(), at: 1 });
+        }
+        let text = std::str::from_utf8(bytes)
+            .map_err(|e| JsonError::Malformed { why: "invalid UTF-8".to_owned(), at: e.valid_up_to() + 1 })?;
+        let rows = self.record.rows;
+        let mut cursor = Cursor::new(text, 0);
+        if let Err(fail) = self.record.fill(&mut cursor).and_then(|()| cursor.end()) {
+            self.record.truncate(rows);
+            return Err(fail.into_error(text));
+        }
+        self.bytes += bytes.len();
+        if let Some(positions) = &mut self.positions {
+            positions.push(position);
+        }
+        Ok(())
     }
+
     /// Rows decoded since the last flush.
     pub fn rows(&self) -> usize {
-        todo!()
+        self.record.rows
     }
+
     /// Bytes of JSON decoded since the last flush: flush long before 1 GiB, where [`JsonDecoder::decode`] refuses.
     pub fn bytes(&self) -> usize {
-        todo!()
+        self.bytes
     }
+
     /// The rows decoded since the last flush; may be none.
     pub fn flush(&mut self) -> RecordBatch {
-        todo!()
+        self.bytes = 0;
+        let (mut columns, rows) = self.record.finish(self.schema.fields());
+        if let Some(positions) = &mut self.positions {
+            columns.push(Arc::new(UInt64Array::from(columns::take(positions))));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
+            .expect("all columns have the schema's types and the record's length")
     }
 }
+
+#[cfg(test)]
+mod tests;
