@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn lines_are_the_same_wherever_the_chunks_are_cut() {
-        let cases: [(&str, &[u8], &[(u64, u64, &str)]); 8] = [
+        type Case = (&'static str, &'static [u8], &'static [(u64, u64, &'static str)]);
+        let cases: [Case; 8] = [
             ("nothing", b"", &[]),
             ("no line end", b"a", &[(1, 0, "a")]),
             ("two lines", b"a\nbc\n", &[(1, 0, "a"), (2, 2, "bc")]),

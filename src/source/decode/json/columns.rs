@@ -123,7 +123,8 @@ impl Record {
     }
 }
 
-fn join(path: &str, name: &str) -> String {
+/// The path of a field below `path`.
+pub(crate) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 

@@ -6,16 +6,16 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Boxed, so that the result that every value's function returns stays one word.
-pub(super) type Fallible<T = ()> = Result<T, Box<Fail>>;
+pub(crate) type Fallible<T = ()> = Result<T, Box<Fail>>;
 
 /// Why a value does not fit its field, as the second half of a sentence that begins with the value.
-pub(super) type Why = Cow<'static, str>;
+pub(crate) type Why = Cow<'static, str>;
 
 /// Characters of a value that a message shows (`cases/07`): enough to find it, too few to spill a record into a log.
 const SHOWN: usize = 200;
 
 #[derive(Debug)]
-pub(super) enum Fail {
+pub(crate) enum Fail {
     Malformed {
         why: Why,
         at: usize,
@@ -33,7 +33,7 @@ pub(super) enum Fail {
 
 /// One step of the way to a field.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Field(String),
     Item(usize),
     Key(String),
@@ -41,7 +41,7 @@ pub(super) enum Step {
 
 impl Fail {
     /// The same failure, seen from one level further up. `path` holds the innermost step first.
-    pub(super) fn under(mut self: Box<Self>, step: Step) -> Box<Fail> {
+    pub(crate) fn under(mut self: Box<Self>, step: Step) -> Box<Fail> {
         match &mut *self {
             Fail::Malformed { .. } => {}
             Fail::Value { path, .. } | Fail::Missing { path } => path.push(step),
@@ -49,7 +49,7 @@ impl Fail {
         self
     }
 
-    pub(super) fn into_error(self, text: &str) -> JsonError {
+    pub(crate) fn into_error(self, text: &str) -> JsonError {
         match self {
             Fail::Malformed { why, at } => JsonError::Malformed { why: why.into_owned(), at: at + 1 },
             Fail::Value { path, why, from } => JsonError::Value {

@@ -11,7 +11,9 @@ use crate::source::POSITION_COLUMN;
 use arrow::array::{RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use columns::Record;
-use scan::Cursor;
+pub(super) use columns::join;
+pub(super) use fail::{Fallible, shown};
+pub(super) use scan::Cursor;
 use std::sync::Arc;
 
 /// Why a record cannot be taken; the caller adds where it came from. Bytes count from 1 at the start of the record.
@@ -75,8 +77,7 @@ impl JsonDecoder {
         if self.bytes.saturating_add(bytes.len()) > MAX_BATCH_BYTES {
             return Err(JsonError::Malformed { why: "more than 1 GiB in one batch".to_owned(), at: 1 });
         }
-        let text = std::str::from_utf8(bytes)
-            .map_err(|e| JsonError::Malformed { why: "invalid UTF-8".to_owned(), at: e.valid_up_to() + 1 })?;
+        let text = utf8(bytes)?;
         let rows = self.record.rows;
         let mut cursor = Cursor::new(text, 0);
         if let Err(fail) = self.record.fill(&mut cursor).and_then(|()| cursor.end()) {
@@ -111,6 +112,12 @@ impl JsonDecoder {
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
             .expect("all columns have the schema's types and the record's length")
     }
+}
+
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, JsonError> {
+    let malformed =
+        |e: std::str::Utf8Error| JsonError::Malformed { why: "invalid UTF-8".to_owned(), at: e.valid_up_to() + 1 };
+    std::str::from_utf8(bytes).map_err(malformed)
 }
 
 #[cfg(test)]

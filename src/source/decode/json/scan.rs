@@ -10,6 +10,7 @@ use std::fmt::Write;
 /// Levels of objects and arrays, ignored ones included: a record must not be able to overflow the stack.
 pub(crate) const MAX_DEPTH: usize = 128;
 
+#[derive(Clone)]
 pub(crate) struct Cursor<'a> {
     text: &'a str,
     at: usize,
