@@ -1,17 +1,31 @@
 //! Which file group holds a key: SIMPLE and BLOOM, per partition or global (semantics.md §5).
 //!
-//! Reads base files, writes nothing; knows records and tables, no sources. Look at [`tag`] first. Invariant: a key that
-//! a visible base file holds is always found.
+//! Reads base files, writes nothing; knows records and tables, no sources. Look at [`tag`] first. Invariants: a key that
+//! a visible base file holds is always found; memory follows the incoming rows, never the table: the hash table is of
+//! the incoming keys, and the stored ones stream past it.
+
+mod bloom;
+mod key_table;
+mod look_up;
+mod ordering;
+pub(crate) mod pool;
+mod settle;
+
+pub(crate) use key_table::KeyTable;
+pub(crate) use ordering::{incoming_ordering, nested_column};
 
 use crate::config::IndexConfig;
-use crate::record::{KeyedBatch, RowRef};
+use crate::record::{KeyedBatch, MergeRule, RowRef};
 use crate::table::{BaseFile, FileSystemView, Table};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Rows and where their keys live.
 #[derive(Debug)]
 pub struct Tagged {
     pub batches: Vec<KeyedBatch>,
-    /// The rows that count, in arrival order.
+    /// The rows that count, in arrival order. A row whose key lives in several groups (an INSERT may store a key
+    /// twice) is listed once a group, as Hudi does.
     pub rows: Vec<TaggedRow>,
     /// File groups that hold at least one of the keys.
     pub groups: Vec<BaseFile>,
@@ -20,18 +34,30 @@ pub struct Tagged {
 }
 
 /// One incoming row.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaggedRow {
     pub row: RowRef,
-    /// Index into [`Tagged::groups`]; `None`: a new key.
+    /// Index into [`Tagged::groups`]; `None`: a new key. The row is written into the group's partition, which under a
+    /// global index may be another one than the row's own (`update.partition.path=false`).
     pub group: Option<u32>,
 }
 
 /// A record whose partition changed under a global index: delete in the old group, insert in the new partition.
-#[derive(Debug, Clone, Copy)]
+/// The row is in [`Tagged::rows`] too, as a new key. Unconditional: if the merge rule lets the stored row win, [`tag`]
+/// makes no move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Move {
     pub row: RowRef,
     pub group: u32,
+}
+
+/// How a global index compares with stored rows, for merge rules that may keep the stored one: a record does not move
+/// to a new partition when its stored row wins (semantics.md §5.1).
+#[derive(Debug, Clone)]
+pub struct StoredOrdering {
+    pub rule: MergeRule,
+    /// Dotted path of the ordering field.
+    pub field: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -39,26 +65,68 @@ pub struct Move {
 pub enum Error {
     #[error(transparent)]
     Table(#[from] crate::table::Error),
+    #[error("compare incoming records with those stored in {path}: {source}")]
+    Compare { path: String, source: crate::record::Error },
+    #[error("compare incoming records with those stored in {path}: {source}")]
+    Ordering { path: String, source: arrow::error::ArrowError },
 }
 
 impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::Table(e) => e.code(),
+            Error::Compare { source, .. } => source.code(),
+            Error::Ordering { .. } => "index-ordering",
         }
     }
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Looks the keys of `rows` up in the latest base files. CPU and reads run on `workers` blocking threads.
+impl Tagged {
+    /// Rows that nothing is looked up for (INSERT).
+    pub fn untagged(batches: Vec<KeyedBatch>, rows: Vec<RowRef>) -> Tagged {
+        let rows = rows.into_iter().map(|row| TaggedRow { row, group: None }).collect();
+        Tagged { batches, rows, groups: Vec::new(), moves: Vec::new() }
+    }
+}
+
+/// Looks the keys of `rows` up in the latest base files of `view`: of the rows' partitions, or of all for a global
+/// index. Files are read and probed by `workers` blocking threads.
+///
+/// `stored_ordering` matters to global indexes with `update.partition.path=true` alone.
 pub async fn tag(
-    _table: &Table,
-    _view: &FileSystemView,
-    _config: &IndexConfig,
-    _workers: usize,
-    _batches: Vec<KeyedBatch>,
-    _rows: Vec<RowRef>,
+    table: &Table,
+    view: &FileSystemView,
+    config: &IndexConfig,
+    stored_ordering: Option<StoredOrdering>,
+    workers: usize,
+    batches: Vec<KeyedBatch>,
+    rows: Vec<RowRef>,
 ) -> Result<Tagged> {
-    todo!()
+    let batches = Arc::new(batches);
+    let rows = Arc::new(rows);
+    let moving = config.index_type.is_global() && config.update_partition_path;
+    let keys = look_up::IncomingKeys::new(batches.clone(), rows.clone(), config.index_type.is_global());
+    let files: Vec<BaseFile> = view.latest_base_files().filter(|file| keys.of(file).is_some()).cloned().collect();
+    let look_up = look_up::LookUp {
+        storage: table.storage.clone(),
+        index_type: config.index_type,
+        stored_ordering: stored_ordering.filter(|o| moving && o.rule.needs_stored_ordering()),
+        keys,
+    };
+    let hits = pool::run(workers, files.clone(), move |file| look_up.hits(&file)).await?;
+    let settled = settle::settle(&batches, &rows, files, &hits, moving);
+    Ok(Tagged {
+        batches: Arc::unwrap_or_clone(batches),
+        rows: settled.rows,
+        groups: settled.groups,
+        moves: settled.moves,
+    })
+}
+
+/// The rows whose key is not stored yet (`--filter-dupes`); under a global index no partition may hold it.
+pub fn filter_dupes(tagged: &Tagged) -> Vec<RowRef> {
+    let moved: HashSet<RowRef> = tagged.moves.iter().map(|m| m.row).collect();
+    tagged.rows.iter().filter(|t| t.group.is_none() && !moved.contains(&t.row)).map(|t| t.row).collect()
 }

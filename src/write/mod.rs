@@ -11,6 +11,8 @@ use crate::schema::TableSchema;
 use crate::table::{FileSystemView, InstantTime, Table, WriteStat};
 use datafusion::execution::SendableRecordBatchStream;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio_util::sync::CancellationToken;
 
 /// What a write under one instant needs to know.
 #[derive(Debug, Clone)]
@@ -27,6 +29,10 @@ pub struct WriteContext {
     pub schema: TableSchema,
     /// Average bytes a record, from the timeline (semantics.md §6.1).
     pub average_record_size: u64,
+    /// Asked between batches: a write that is cancelled ends with [`Error::Cancelled`] and leaves what a crash leaves.
+    pub cancel: CancellationToken,
+    /// Rows given to file writers so far, for progress.
+    pub rows_written: Arc<AtomicU64>,
 }
 
 /// The outcome of one written file.
@@ -50,6 +56,8 @@ pub enum Error {
     Schema(#[from] crate::schema::Error),
     #[error(transparent)]
     Record(#[from] crate::record::Error),
+    #[error("the write was cancelled")]
+    Cancelled,
     /// The rows could not be read; the streamer finds the room that failed inside.
     #[error(transparent)]
     Input(#[from] datafusion::error::DataFusionError),
@@ -62,6 +70,7 @@ impl Error {
             Error::Storage(e) => e.code(),
             Error::Schema(e) => e.code(),
             Error::Record(e) => e.code(),
+            Error::Cancelled => "write-cancelled",
             Error::Input(_) => "write-input",
         }
     }
@@ -92,6 +101,11 @@ pub async fn bulk_insert(
     _pieces: Vec<SendableRecordBatchStream>,
     _keys: KeyGenerator,
 ) -> Result<Vec<WriteStatus>> {
+    todo!()
+}
+
+/// Before the commit point: deletes files that have a marker but no status (table-services.md §1, step 13).
+pub async fn finalize(_context: &WriteContext, _statuses: &[WriteStatus]) -> Result<()> {
     todo!()
 }
 

@@ -1,0 +1,157 @@
+//! The stored keys of one base file against the incoming ones.
+
+use super::key_table::KeyTable;
+use super::ordering::{incoming_ordering, nested_column};
+use super::{Error, Result, StoredOrdering, bloom};
+use crate::config::IndexType;
+use crate::record::{KeyedBatch, RowRef};
+use crate::storage::Storage;
+use crate::table::BaseFile;
+use crate::table::base_file::Reader;
+use arrow::array::{Array, ArrayRef, StringArray, UInt64Array};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Rows read at a time; a base file is never in memory whole.
+const READ_BATCH_ROWS: usize = 8192;
+
+/// The incoming keys: one hash table a partition path, or a single one when the index is global.
+pub(super) struct IncomingKeys {
+    batches: Arc<Vec<KeyedBatch>>,
+    tables: HashMap<String, KeyTable>,
+    global: bool,
+}
+
+impl IncomingKeys {
+    pub(super) fn new(batches: Arc<Vec<KeyedBatch>>, rows: Arc<Vec<RowRef>>, global: bool) -> IncomingKeys {
+        let mut tables = HashMap::new();
+        for (position, row) in (0u32..).zip(rows.iter()) {
+            let path = if global { "" } else { batches[row.batch as usize].partitions.path(row.row as usize) };
+            if !tables.contains_key(path) {
+                tables.insert(path.to_string(), KeyTable::new(batches.clone(), rows.clone()));
+            }
+            tables.get_mut(path).expect("inserted above").add(position);
+        }
+        IncomingKeys { batches, tables, global }
+    }
+
+    /// The keys that the file could hold.
+    pub(super) fn of(&self, file: &BaseFile) -> Option<&KeyTable> {
+        self.tables.get(if self.global { "" } else { &file.partition })
+    }
+}
+
+/// An incoming row whose key a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hit {
+    /// Index into the list of rows.
+    pub position: u32,
+    /// The merge rule keeps the stored row. Asked only where it decides whether a record moves.
+    pub stored_wins: bool,
+}
+
+/// What to look up, and how.
+pub(super) struct LookUp {
+    pub storage: Storage,
+    pub index_type: IndexType,
+    pub stored_ordering: Option<StoredOrdering>,
+    pub keys: IncomingKeys,
+}
+
+impl LookUp {
+    /// The rows that `file` holds, each once, in the order of the list of rows.
+    pub(super) fn hits(&self, file: &BaseFile) -> Result<Vec<Hit>> {
+        let Some(keys) = self.keys.of(file) else { return Ok(Vec::new()) };
+        let reader = Reader::open(&self.storage, &file.path(), file.size)?;
+        let prune = matches!(self.index_type, IndexType::Bloom | IndexType::GlobalBloom);
+        if prune && !bloom::may_hold_any(&reader.key_footer()?, keys) {
+            return Ok(Vec::new());
+        }
+        let mut pairs = pairs(keys, &reader.record_keys()?);
+        let stored_wins = match &self.stored_ordering {
+            Some(ordering) => self.stored_wins(ordering, keys, &reader, file, &pairs)?,
+            None => vec![false; pairs.len()],
+        };
+        let mut hits: Vec<Hit> = pairs
+            .drain(..)
+            .zip(stored_wins)
+            .map(|(pair, stored_wins)| Hit { position: pair.position, stored_wins })
+            .collect();
+        // Of a key that the file holds more than once the stored row wins only if all of them do.
+        hits.sort_unstable_by_key(|hit| (hit.position, hit.stored_wins));
+        hits.dedup_by_key(|hit| hit.position);
+        Ok(hits)
+    }
+
+    /// For each pair, whether the stored row is kept by the merge rule.
+    fn stored_wins(
+        &self,
+        ordering: &StoredOrdering,
+        keys: &KeyTable,
+        reader: &Reader,
+        file: &BaseFile,
+        pairs: &[Pair],
+    ) -> Result<Vec<bool>> {
+        let moves = |pair: &Pair| {
+            let row = keys.row(pair.position);
+            self.keys.batches[row.batch as usize].partitions.path(row.row as usize) != file.partition
+        };
+        let has_ordering = self.keys.batches.iter().all(|batch| batch.ordering.is_some());
+        if !has_ordering || !pairs.iter().any(moves) {
+            return Ok(vec![false; pairs.len()]);
+        }
+        let Some(stored) = stored_column(reader, file, &ordering.field, pairs)? else {
+            return Ok(vec![false; pairs.len()]);
+        };
+        let incoming = incoming_ordering(&self.keys.batches, pairs.iter().map(|pair| keys.row(pair.position)))
+            .and_then(|incoming| Ok((arrow::compute::cast(&stored, incoming.data_type())?, incoming)));
+        let (stored, incoming) = incoming.map_err(|source| Error::Ordering { path: file.path(), source })?;
+        let kept = ordering
+            .rule
+            .keeps_stored(&stored, &incoming)
+            .map_err(|source| Error::Compare { path: file.path(), source })?;
+        Ok((0..kept.len()).map(|i| kept.is_valid(i) && kept.value(i)).collect())
+    }
+}
+
+/// A stored row and the incoming one of the same key.
+#[derive(Clone, Copy)]
+struct Pair {
+    stored: u64,
+    position: u32,
+}
+
+fn pairs(keys: &KeyTable, stored: &[StringArray]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    let mut start = 0;
+    for chunk in stored {
+        for (row, key) in chunk.iter().enumerate() {
+            if let Some(key) = key {
+                pairs.extend(keys.find(key).map(|position| Pair { stored: start + row as u64, position }));
+            }
+        }
+        start += chunk.len() as u64;
+    }
+    pairs
+}
+
+/// The ordering values of the pairs' stored rows; `None` if the file has no such column.
+fn stored_column(reader: &Reader, file: &BaseFile, field: &str, pairs: &[Pair]) -> Result<Option<ArrayRef>> {
+    let top = field.split('.').next().unwrap_or(field);
+    if reader.schema().column_with_name(top).is_none() {
+        return Ok(None);
+    }
+    let mut chunks: Vec<ArrayRef> = Vec::new();
+    for batch in reader.batches(Some(&[top]), READ_BATCH_ROWS)? {
+        match nested_column(&batch?, field) {
+            Some(column) => chunks.push(column),
+            None => return Ok(None),
+        }
+    }
+    let chunks: Vec<&dyn Array> = chunks.iter().map(|chunk| chunk.as_ref()).collect();
+    let wanted = UInt64Array::from_iter_values(pairs.iter().map(|pair| pair.stored));
+    arrow::compute::concat(&chunks)
+        .and_then(|column| arrow::compute::take(&column, &wanted, None))
+        .map(Some)
+        .map_err(|source| Error::Ordering { path: file.path(), source })
+}

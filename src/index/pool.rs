@@ -1,0 +1,93 @@
+//! A handful of blocking threads for reads, merges and encoding.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs `work` over `tasks` on at most `workers` blocking threads, tasks begun in order; results in the order of the
+/// tasks. After the first failure no task is begun any more; those that run are waited for, so that nothing is still
+/// writing when the error is seen. Dropping the future lets running tasks finish and begins no new ones.
+pub(crate) async fn run<T, R, E, F>(workers: usize, tasks: Vec<T>, work: F) -> Result<Vec<R>, E>
+where
+    T: Send + 'static,
+    R: Send + 'static,
+    E: Send + 'static,
+    F: Fn(T) -> Result<R, E> + Send + Sync + 'static,
+{
+    let threads = workers.clamp(1, tasks.len().max(1));
+    let expected = tasks.len();
+    let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
+    let queue = Arc::new(Mutex::new(tasks.into_iter().enumerate()));
+    let failure = Arc::new(Mutex::new(None));
+    let work = Arc::new(work);
+    let handles: Vec<_> = (0..threads)
+        .map(|_| {
+            let (stop, queue, failure, work) = (stop.0.clone(), queue.clone(), failure.clone(), work.clone());
+            tokio::task::spawn_blocking(move || {
+                let mut done = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let Some((position, task)) = next else { break };
+                    match work(task) {
+                        Ok(result) => done.push((position, result)),
+                        Err(error) => {
+                            stop.store(true, Ordering::Relaxed);
+                            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                        }
+                    }
+                }
+                done
+            })
+        })
+        .collect();
+    let mut results = Vec::with_capacity(expected);
+    for handle in handles {
+        match handle.await {
+            Ok(done) => results.extend(done),
+            Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+            // The runtime is going down; nobody is left to read the results.
+            Err(_) => stop.0.store(true, Ordering::Relaxed),
+        }
+    }
+    if let Some(error) = failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Err(error);
+    }
+    results.sort_by_key(|(position, _)| *position);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn results_keep_the_order_of_the_tasks() {
+        let doubled = run(3, (0..100).collect(), |n: i32| Ok::<_, ()>(n * 2)).await;
+        assert_eq!(doubled, Ok((0..200).step_by(2).collect()));
+    }
+
+    #[tokio::test]
+    async fn no_tasks_no_results() {
+        assert_eq!(run(4, Vec::<u8>::new(), Ok::<u8, ()>).await, Ok(vec![]));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_begun_after_a_failure() {
+        let begun = Arc::new(Mutex::new(Vec::new()));
+        let seen = begun.clone();
+        let result = run(1, (0..10).collect(), move |n: i32| {
+            seen.lock().unwrap().push(n);
+            if n == 3 { Err("three") } else { Ok(n) }
+        })
+        .await;
+        assert_eq!(result, Err("three"));
+        assert_eq!(*begun.lock().unwrap(), [0, 1, 2, 3]);
+    }
+}
