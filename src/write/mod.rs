@@ -1,18 +1,39 @@
 //! Rows to files: assignment to file groups (small files first), create and merge handles, write statuses.
 //!
-//! Runs under an open instant; knows records, index and table, no sources. Look at [`WriteContext`] first. Invariants: a
-//! marker stands before each data file; untouched stored rows keep their commit time and seqno; nothing written here is
-//! part of the table until the instant is completed.
+//! ```text
+//! Tagged ─▶ assign ─▶ Plan ─▶ execute ─┬─▶ create ─┐
+//!                                      └─▶ merge ──┼─▶ data_file ─▶ table::base_file::Writer ─▶ WriteStatus
+//! streams of rows ─▶ bulk (─▶ sort) ────▶ create ──┘
+//! ```
+//!
+//! `assign` is pure; `create` rolls files by size; `merge` rewrites one file group; `data_file` names one file, marks it and
+//! fills the five meta columns. Runs under an open instant; knows records, index and table, no sources. Look at
+//! [`WriteContext`] first. Invariants: a marker stands before each data file; untouched stored rows keep their commit time
+//! and seqno; nothing written here is part of the table until the instant is completed.
+
+mod assign;
+mod bulk;
+mod create;
+mod data_file;
+mod merge;
+mod meta;
+mod sort;
+mod status;
+
+pub use assign::{Plan, assign};
+pub use bulk::bulk_insert;
+pub use status::{WriteStatus, finalize};
 
 use crate::config::{IndexConfig, Operation, WriteConfig};
-use crate::index::Tagged;
-use crate::record::{KeyGenerator, KeyedBatch, MergeRule};
+use crate::record::MergeRule;
 use crate::schema::TableSchema;
-use crate::table::{FileSystemView, InstantTime, Table, WriteStat};
-use datafusion::execution::SendableRecordBatchStream;
+use crate::table::{InstantTime, Table};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tokio_util::sync::CancellationToken;
+
+/// Rows that are merged, keyed and encoded at a time.
+const BATCH_ROWS: usize = 8192;
 
 /// What a write under one instant needs to know.
 #[derive(Debug, Clone)]
@@ -35,15 +56,11 @@ pub struct WriteContext {
     pub rows_written: Arc<AtomicU64>,
 }
 
-/// The outcome of one written file.
-#[derive(Debug, Clone)]
-pub struct WriteStatus {
-    pub stat: WriteStat,
+impl WriteContext {
+    fn check_cancelled(&self) -> Result<()> {
+        if self.cancel.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
 }
-
-/// What is going to be written: the basis of the inflight file's workload profile.
-#[derive(Debug)]
-pub struct Plan;
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -56,6 +73,12 @@ pub enum Error {
     Schema(#[from] crate::schema::Error),
     #[error(transparent)]
     Record(#[from] crate::record::Error),
+    /// Rows do not have the writer schema, or one column of a batch outgrows what a column may hold.
+    #[error("put rows into columns: {0}")]
+    Columns(#[from] arrow::error::ArrowError),
+    /// One file could not be written.
+    #[error("{doing} {path}: {source}")]
+    File { doing: &'static str, path: String, source: Box<Error> },
     #[error("the write was cancelled")]
     Cancelled,
     /// The rows could not be read; the streamer finds the room that failed inside.
@@ -70,44 +93,20 @@ impl Error {
             Error::Storage(e) => e.code(),
             Error::Schema(e) => e.code(),
             Error::Record(e) => e.code(),
+            Error::Columns(_) => "write-columns",
+            Error::File { source, .. } => source.code(),
             Error::Cancelled => "write-cancelled",
             Error::Input(_) => "write-input",
+        }
+    }
+
+    /// Names the file that was being written; a cancelled write is no fault of the file.
+    fn in_file(self, doing: &'static str, path: &str) -> Error {
+        match self {
+            Error::Cancelled => Error::Cancelled,
+            source => Error::File { doing, path: path.to_string(), source: Box::new(source) },
         }
     }
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// Upsert and insert: updates go to their groups, inserts to small files, then to new groups.
-pub fn assign(_context: &WriteContext, _tagged: Tagged, _view: &FileSystemView) -> Result<Plan> {
-    todo!()
-}
-
-impl Plan {
-    /// The inflight file's content (timeline.md §7.4).
-    pub fn workload_profile(&self) -> crate::table::CommitMetadata {
-        todo!()
-    }
-    pub async fn execute(self, _context: Arc<WriteContext>) -> Result<Vec<WriteStatus>> {
-        todo!()
-    }
-}
-
-/// Bulk insert: streams rows into new file groups without looking anything up, in the configured sort mode.
-/// `pieces` are read by `workers` blocking threads, each piece by one thread, a free thread taking the next; memory is
-/// bounded by the open writers, whose row groups are flushed when they hold too much.
-pub async fn bulk_insert(
-    _context: Arc<WriteContext>,
-    _pieces: Vec<SendableRecordBatchStream>,
-    _keys: KeyGenerator,
-) -> Result<Vec<WriteStatus>> {
-    todo!()
-}
-
-/// Before the commit point: deletes files that have a marker but no status (table-services.md §1, step 13).
-pub async fn finalize(_context: &WriteContext, _statuses: &[WriteStatus]) -> Result<()> {
-    todo!()
-}
-
-#[allow(unused)]
-fn _unused(_: KeyedBatch) {}

@@ -1,0 +1,180 @@
+//! Which rows go to which file (semantics.md §6.2): updates to their file groups, inserts to small files first, the rest to
+//! new groups. Pure, until a [`Plan`] is executed.
+
+use super::create::create;
+use super::data_file::Run;
+use super::merge::{MergeTask, merge};
+use super::{Result, WriteContext, WriteStatus};
+use crate::config::{Operation, WriteConfig};
+use crate::index::{Tagged, pool};
+use crate::record::{KeyedBatch, RowRef};
+use crate::table::{BaseFile, CommitMetadata, FileSystemView, WriteStat};
+use arrow::array::Array;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// What is going to be written: the basis of the inflight file's workload profile.
+#[derive(Debug)]
+pub struct Plan {
+    batches: Vec<KeyedBatch>,
+    tasks: Vec<Task>,
+    profile: CommitMetadata,
+    average_record_size: u64,
+}
+
+/// The work on one file group.
+#[derive(Debug, PartialEq)]
+enum Task {
+    Create { partition: String, rows: Vec<RowRef> },
+    Merge(MergeTask),
+}
+
+impl Task {
+    /// Bytes that are going to be written, roughly.
+    fn weight(&self, average_record_size: u64) -> u64 {
+        match self {
+            Task::Create { rows, .. } => rows.len() as u64 * average_record_size,
+            Task::Merge(task) => task.base.size + task.rows.len() as u64 * average_record_size,
+        }
+    }
+}
+
+/// Upsert and insert: updates go to their groups, inserts to small files, then to new groups. Rows that are deleted and
+/// not stored are dropped.
+pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> Result<Plan> {
+    let Tagged { batches, rows, groups, moves } = tagged;
+    let keeps_duplicates = context.operation == Operation::Insert && context.config.allow_duplicate_on_inserts;
+    let mut merges: Vec<MergeTask> = groups.into_iter().map(|base| MergeTask::new(base, false)).collect();
+    let mut inserts: BTreeMap<String, Vec<RowRef>> = BTreeMap::new();
+    for tagged in rows {
+        match tagged.group {
+            Some(group) => merges[group as usize].rows.push(tagged.row),
+            None => {
+                let batch = &batches[tagged.row.batch as usize];
+                if !is_deleted(batch, tagged.row) {
+                    let path = batch.partitions.path(tagged.row.row as usize);
+                    match inserts.get_mut(path) {
+                        Some(rows) => rows.push(tagged.row),
+                        None => _ = inserts.insert(path.to_string(), vec![tagged.row]),
+                    }
+                }
+            }
+        }
+    }
+    for gone in moves {
+        merges[gone.group as usize].moved_away.push(gone.row);
+    }
+    let profile = profile(context.operation, &merges, &inserts);
+
+    let mut by_file_id: HashMap<String, usize> =
+        merges.iter().enumerate().map(|(at, merge)| (merge.base.file_id.clone(), at)).collect();
+    let mut creates = Vec::new();
+    let average = context.average_record_size.max(1);
+    for (partition, rows) in inserts {
+        let mut rest = rows.as_slice();
+        for file in small_files(&context.config, view, &partition) {
+            let room = usize::try_from(context.config.parquet.max_file_size.saturating_sub(file.size) / average);
+            let (packed, left) = rest.split_at(room.unwrap_or(usize::MAX).min(rest.len()));
+            rest = left;
+            if !packed.is_empty() {
+                let at = *by_file_id.entry(file.file_id.clone()).or_insert_with(|| {
+                    merges.push(MergeTask::new(file.clone(), keeps_duplicates));
+                    merges.len() - 1
+                });
+                merges[at].rows.extend_from_slice(packed);
+            }
+        }
+        for rows in rest.chunks(rows_per_new_group(&context.config, average)) {
+            creates.push(Task::Create { partition: partition.clone(), rows: rows.to_vec() });
+        }
+    }
+    let tasks = merges.into_iter().map(Task::Merge).chain(creates).collect();
+    Ok(Plan { batches, tasks, profile, average_record_size: average })
+}
+
+/// File groups of a partition that may take inserts, in the order of the listing.
+fn small_files<'a>(
+    config: &WriteConfig,
+    view: &'a FileSystemView,
+    partition: &str,
+) -> impl Iterator<Item = &'a BaseFile> {
+    let limit = config.small_file_limit;
+    let slices = view.partitions.get(partition).into_iter().flatten();
+    slices.filter_map(|slice| slice.base_file.as_ref()).filter(move |file| file.size < limit)
+}
+
+fn rows_per_new_group(config: &WriteConfig, average_record_size: u64) -> usize {
+    let rows = if config.insert_auto_split {
+        config.parquet.max_file_size.div_ceil(average_record_size)
+    } else {
+        config.insert_split_size
+    };
+    usize::try_from(rows).unwrap_or(usize::MAX).max(1)
+}
+
+fn is_deleted(batch: &KeyedBatch, row: RowRef) -> bool {
+    batch.deleted.as_ref().is_some_and(|deleted| deleted.is_valid(row.row as usize) && deleted.value(row.row as usize))
+}
+
+/// timeline.md §7.4: per partition its inserts, then its updated groups; small files do not count as updated yet.
+fn profile(operation: Operation, merges: &[MergeTask], inserts: &BTreeMap<String, Vec<RowRef>>) -> CommitMetadata {
+    let mut stats: BTreeMap<String, Vec<WriteStat>> = BTreeMap::new();
+    let partitions = inserts.keys().chain(merges.iter().map(|merge| &merge.base.partition));
+    for partition in partitions {
+        stats.entry(partition.clone()).or_insert_with(|| {
+            vec![WriteStat {
+                prev_commit: "null".to_string(),
+                num_inserts: inserts.get(partition).map_or(0, |rows| rows.len() as u64),
+                ..WriteStat::default()
+            }]
+        });
+    }
+    for merge in merges {
+        stats.entry(merge.base.partition.clone()).or_default().push(WriteStat {
+            file_id: merge.base.file_id.clone(),
+            prev_commit: merge.base.instant.to_string(),
+            num_update_writes: (merge.rows.len() + merge.moved_away.len()) as u64,
+            ..WriteStat::default()
+        });
+    }
+    let operation_type = match operation {
+        Operation::Upsert => "UPSERT",
+        Operation::Insert => "INSERT",
+        Operation::BulkInsert => "BULK_INSERT",
+    };
+    CommitMetadata {
+        partition_to_write_stats: stats,
+        operation_type: operation_type.to_string(),
+        ..CommitMetadata::default()
+    }
+}
+
+impl Plan {
+    /// The inflight file's content (timeline.md §7.4).
+    pub fn workload_profile(&self) -> CommitMetadata {
+        self.profile.clone()
+    }
+
+    /// Writes the files, `workers` at a time, the largest first; statuses in the order of the plan. After the first failure
+    /// no file is begun any more.
+    pub async fn execute(self, context: Arc<WriteContext>) -> Result<Vec<WriteStatus>> {
+        let Plan { batches, tasks, average_record_size, .. } = self;
+        let workers = context.config.workers;
+        let batches = Arc::new(batches);
+        let run = Arc::new(Run::new(context));
+        let mut tasks: Vec<(usize, Task)> = tasks.into_iter().enumerate().collect();
+        tasks.sort_by_key(|(_, task)| Reverse(task.weight(average_record_size)));
+        let mut written = pool::run(workers, tasks, move |(at, task)| {
+            run.context.check_cancelled()?;
+            let statuses = match task {
+                Task::Create { partition, rows } => create(run.clone(), &batches, &partition, &rows)?,
+                Task::Merge(task) => vec![merge(&run, &batches, task)?],
+            };
+            Ok::<_, super::Error>((at, statuses))
+        })
+        .await?;
+        written.sort_by_key(|(at, _)| *at);
+        Ok(written.into_iter().flat_map(|(_, statuses)| statuses).collect())
+    }
+}

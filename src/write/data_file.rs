@@ -1,0 +1,198 @@
+//! One data file: its name, marker and folder, its meta columns, its size.
+
+use super::meta::{META_COLUMN_COUNT, MetaColumns};
+use super::status::WriteStatus;
+use super::{Result, WriteContext};
+use crate::config::ParquetCodec;
+use crate::table::base_file::{BloomOptions, Writer, WriterOptions};
+use crate::table::{Marker, MarkerType, Markers, WriteStat};
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::SchemaRef;
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tokio::runtime::Handle;
+
+/// One write, as its file handles share it.
+pub(super) struct Run {
+    pub context: Arc<WriteContext>,
+    options: WriterOptions,
+    next_task: AtomicU32,
+    partitions: Mutex<HashSet<String>>,
+    finished_one: AtomicBool,
+}
+
+impl Run {
+    pub(super) fn new(context: Arc<WriteContext>) -> Run {
+        let schema = context.schema.with_meta_columns();
+        let (parquet, bloom) = (&context.config.parquet, &context.config.bloom);
+        let options = WriterOptions {
+            compression: compression(parquet.codec),
+            block_size: parquet.block_size,
+            page_size: parquet.page_size,
+            dictionary_enabled: parquet.dictionary_enabled,
+            bloom: BloomOptions {
+                num_entries: bloom.num_entries,
+                fpp: bloom.fpp,
+                dynamic: bloom.dynamic,
+                dynamic_max_entries: bloom.dynamic_max_entries,
+            },
+            avro_schema: schema.avro,
+            schema: schema.arrow,
+        };
+        Run {
+            context,
+            options,
+            next_task: AtomicU32::new(0),
+            partitions: Mutex::new(HashSet::new()),
+            finished_one: AtomicBool::new(false),
+        }
+    }
+
+    /// Schema of the files: meta columns and the writer schema.
+    pub(super) fn file_schema(&self) -> &SchemaRef {
+        &self.options.schema
+    }
+
+    fn ensure_partition(&self, partition: &str) -> Result<()> {
+        if self.partitions.lock().unwrap_or_else(PoisonError::into_inner).contains(partition) {
+            return Ok(());
+        }
+        Handle::current().block_on(self.context.table.ensure_partition_metadata(partition, &self.context.instant))?;
+        self.partitions.lock().unwrap_or_else(PoisonError::into_inner).insert(partition.to_string());
+        Ok(())
+    }
+}
+
+/// Gzip at Hudi's level 6 (zlib's default); zstd at level 1 instead of parquet-mr's 3, which takes a third more time and
+/// makes no smaller files (limits.md (c)).
+fn compression(codec: ParquetCodec) -> Compression {
+    match codec {
+        ParquetCodec::Uncompressed => Compression::UNCOMPRESSED,
+        ParquetCodec::Snappy => Compression::SNAPPY,
+        ParquetCodec::Gzip => Compression::GZIP(GzipLevel::try_new(6).expect("gzip knows levels 0 to 9")),
+        ParquetCodec::Zstd => Compression::ZSTD(ZstdLevel::try_new(1).expect("zstd knows levels 1 to 22")),
+        ParquetCodec::Lz4Raw => Compression::LZ4_RAW,
+    }
+}
+
+/// A data file that is being written, on a blocking thread inside a tokio runtime.
+pub(super) struct DataFile {
+    run: Arc<Run>,
+    meta: MetaColumns,
+    writer: Writer,
+    /// Filled in as the file grows.
+    stat: WriteStat,
+    path: String,
+    begun: Instant,
+}
+
+impl DataFile {
+    /// Marker, then partition metafile, then the file itself (table-services.md §1, step 9).
+    pub(super) fn create(run: &Arc<Run>, partition: &str, file_id: &str, kind: MarkerType) -> Result<DataFile> {
+        let context = &run.context;
+        // Write token `<task>-<stage>-<attempt>`: a write is never tried twice under one instant.
+        let task = run.next_task.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{file_id}_{task}-0-0_{}.parquet", context.instant);
+        let path = if partition.is_empty() { name.clone() } else { format!("{partition}/{name}") };
+        let open = || -> Result<Writer> {
+            let markers = Markers { storage: context.table.storage.clone(), instant: context.instant.clone() };
+            Handle::current().block_on(markers.create(&Marker { path: path.clone(), marker_type: kind }))?;
+            run.ensure_partition(partition)?;
+            Ok(Writer::create(&context.table.storage, &path, &run.options)?)
+        };
+        let writer = open().map_err(|e| e.in_file("create", &path))?;
+        let stat = WriteStat {
+            file_id: file_id.to_string(),
+            path: Some(path.clone()),
+            prev_commit: "null".to_string(),
+            partition_path: partition.to_string(),
+            ..WriteStat::default()
+        };
+        let meta = MetaColumns::new(context.instant.as_str(), task, partition, &name);
+        Ok(DataFile { run: run.clone(), meta, writer, stat, path, begun: Instant::now() })
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Rows in the file so far.
+    pub(super) fn rows(&self) -> u64 {
+        self.stat.num_writes
+    }
+
+    pub(super) fn size_estimate(&self) -> u64 {
+        self.writer.size_estimate()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.writer.memory()
+    }
+
+    pub(super) fn flush_row_group(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    pub(super) fn meta(&mut self) -> &mut MetaColumns {
+        &mut self.meta
+    }
+
+    pub(super) fn stat(&mut self) -> &mut WriteStat {
+        &mut self.stat
+    }
+
+    /// New or changed records: `columns` in writer-schema order, `positions` of each in the file.
+    pub(super) fn with_meta(
+        &mut self,
+        keys: StringArray,
+        columns: &[ArrayRef],
+        positions: impl Iterator<Item = u64>,
+    ) -> Result<RecordBatch> {
+        let mut all: Vec<ArrayRef> = Vec::with_capacity(META_COLUMN_COUNT + columns.len());
+        all.extend(self.meta.of_written(keys, positions));
+        all.extend_from_slice(columns);
+        Ok(RecordBatch::try_new(self.run.file_schema().clone(), all)?)
+    }
+
+    /// Adds new records at the end.
+    pub(super) fn append(&mut self, keys: StringArray, columns: &[ArrayRef]) -> Result<()> {
+        let (start, count) = (self.rows(), keys.len() as u64);
+        let batch = self.with_meta(keys, columns, start..start + count)?;
+        self.write(&batch)?;
+        self.stat.num_inserts += count;
+        Ok(())
+    }
+
+    /// Adds records with their meta columns.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.run.context.check_cancelled()?;
+        if batch.num_rows() > 0 {
+            self.writer.write(batch)?;
+            self.stat.num_writes += batch.num_rows() as u64;
+            self.run.context.rows_written.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Makes the file visible (as a file; not yet as part of the table).
+    pub(super) fn finish(self) -> Result<WriteStatus> {
+        let DataFile { run, writer, mut stat, path, begun, .. } = self;
+        run.context.check_cancelled()?;
+        let written = writer.finish().map_err(|e| super::Error::from(e).in_file("finish", &path))?;
+        stat.total_write_bytes = written.size;
+        stat.file_size_in_bytes = written.size;
+        let milliseconds = begun.elapsed().as_millis() as u64;
+        if stat.prev_commit == "null" {
+            stat.total_create_time = milliseconds;
+        } else {
+            stat.total_upsert_time = milliseconds;
+        }
+        if !run.finished_one.swap(true, Ordering::Relaxed) {
+            crate::storage::fault_point("while-writing");
+        }
+        Ok(WriteStatus { stat })
+    }
+}
