@@ -1,5 +1,7 @@
 //! `HoodieCommitMetadata` as JSON (timeline.md §7).
 
+mod json;
+
 use std::collections::BTreeMap;
 
 /// Content of a completed (or, as workload profile, inflight) write instant.
@@ -22,6 +24,7 @@ pub struct WriteStat {
     pub path: Option<String>,
     /// Instant of the base file merged from; `"null"` for a new file group.
     pub prev_commit: String,
+    /// Empty in workload profiles, which Hudi writes as `null`.
     pub partition_path: String,
     pub num_writes: u64,
     pub num_deletes: u64,
@@ -33,17 +36,37 @@ pub struct WriteStat {
     /// Milliseconds, `runtimeStats`.
     pub total_create_time: u64,
     pub total_upsert_time: u64,
+    /// Fields of the stat that this program does not compute (compaction totals, log file fields, event times), as they
+    /// were read; written back in their place. Empty for our own stats: then they are Hudi's defaults.
+    pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+impl WriteStat {
+    /// Says the size of a log file rather than of a base file.
+    pub fn is_log(&self) -> bool {
+        self.others.contains_key("logVersion")
+    }
 }
 
 impl CommitMetadata {
+    /// The file's bytes, laid out as Hudi's Jackson lays them out.
     pub fn to_json(&self) -> bytes::Bytes {
-        todo!()
+        json::write(self)
     }
-    pub fn from_json(_bytes: &[u8]) -> super::Result<CommitMetadata> {
-        todo!()
+
+    /// Reads a file. Empty is a commit without stats and schema, as Hudi reads it; unknown fields are passed over.
+    /// The error says what is wrong, not where: the caller knows the file.
+    pub fn from_json(bytes: &[u8]) -> Result<CommitMetadata, String> {
+        json::read(bytes)
     }
+
     /// An extra-metadata value, an empty string counting as absent.
     pub fn extra(&self, key: &str) -> Option<&str> {
         self.extra_metadata.get(key).map(String::as_str).filter(|v| !v.is_empty())
+    }
+
+    /// All stats, by partition.
+    pub fn stats(&self) -> impl Iterator<Item = &WriteStat> {
+        self.partition_to_write_stats.values().flatten()
     }
 }

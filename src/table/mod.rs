@@ -5,22 +5,37 @@
 //! drawn is greater than every instant on the timeline; a file is part of the table only if its instant is completed (or
 //! older than the timeline's start).
 
+mod avro;
 pub mod base_file;
 mod commit_metadata;
+mod error;
+mod file_name;
 mod instant;
 mod marker;
+mod open;
 mod properties;
+mod schema;
 mod timeline;
 mod view;
 
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use avro::{
+    ClusteringGroup, ClusteringPlan, ClusteringStrategy, InstantInfo, RequestedReplace, RollbackMetadata,
+    RollbackPartition, RollbackPlan, RollbackRequest, SliceInfo, TimelineRecord,
+};
 pub use commit_metadata::{CommitMetadata, WriteStat};
-pub use instant::{Action, Instant, InstantTime, State};
+pub use error::{Error, Result};
+pub use file_name::{parse_base_file, parse_log_file};
+pub use instant::{Action, Instant, InstantTime, State, TimelineZone};
 pub use marker::{Marker, MarkerType, Markers};
-pub use properties::TableProperties;
+pub use properties::{COPY_ON_WRITE, MERGE_ON_READ, NewTable, TableProperties, keys};
 pub use timeline::Timeline;
-pub use view::{BaseFile, FileSlice, FileSystemView};
+pub use view::{BaseFile, FileGroupId, FileSlice, FileSystemView};
 
 use crate::storage::{self, Storage};
+use bytes::Bytes;
 
 /// Names of the five meta columns, in file order.
 pub const META_COLUMNS: [&str; 5] = [
@@ -31,79 +46,151 @@ pub const META_COLUMNS: [&str; 5] = [
     "_hoodie_file_name",
 ];
 
+/// Folder of all that is not data.
+const META_FOLDER: &str = ".hoodie";
+/// The table's own settings: what makes a folder a table.
+const PROPERTIES: &str = ".hoodie/hoodie.properties";
+/// Folder of the metadata table.
+const METADATA_TABLE: &str = ".hoodie/metadata";
+/// Marks a folder as a partition.
+const PARTITION_METAFILE: &str = ".hoodie_partition_metadata";
+
 /// A table that exists: its storage and its `hoodie.properties`. The timeline is loaded by [`Table::timeline`].
 #[derive(Debug, Clone)]
 pub struct Table {
     pub storage: Storage,
     pub properties: TableProperties,
+    /// Zone of new instants in place of the one that `hoodie.properties` says: for tables of zone `LOCAL`, where the
+    /// other writers' machines may stand in another zone than ours.
+    pub zone_override: Option<TimelineZone>,
 }
-
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    #[error(transparent)]
-    Storage(#[from] storage::Error),
-}
-
-impl Error {
-    pub fn code(&self) -> &'static str {
-        match self {
-            Error::Storage(e) => e.code(),
-        }
-    }
-}
-
-pub type Result<T> = std::result::Result<T, Error>;
 
 impl Table {
-    /// `None` if there is no table at the place (no `hoodie.properties`, no backup, empty timeline).
-    /// Refuses by name what we cannot write to: another table version or layout, an unknown base file format,
-    /// schema-on-read, a pending restore, …
-    pub async fn open(_storage: Storage) -> Result<Option<Table>> {
-        todo!()
-    }
-    /// Creates the table's folders and, last, its properties.
-    pub async fn create(_storage: Storage, _properties: TableProperties) -> Result<Table> {
-        todo!()
-    }
+    /// The active timeline, by one listing. Refuses while a restore is pending: what it undoes must not grow.
     pub async fn timeline(&self) -> Result<Timeline> {
-        todo!()
+        let listing = self.storage.list(META_FOLDER).await?;
+        let names = listing.files.iter().map(|f| f.path.rsplit('/').next().unwrap_or(&f.path));
+        let timeline = Timeline::from_file_names(names);
+        if let Some(restore) = timeline.pending(Action::Restore).next() {
+            let instant = restore.time.to_string();
+            return Err(Error::RestorePending { path: self.storage.display(""), instant });
+        }
+        Ok(timeline)
     }
-    /// A new instant, greater than any on `timeline` and than any this process has drawn.
-    pub fn new_instant(&self, _timeline: &Timeline) -> InstantTime {
-        todo!()
+
+    /// A new instant, greater than any on `timeline` and than any this process has drawn for the table.
+    pub fn new_instant(&self, timeline: &Timeline) -> InstantTime {
+        let zone = self.zone_override.unwrap_or_else(|| self.properties.timeline_zone());
+        instant::draw(&self.storage.absolute(""), zone, timeline.newest())
     }
-    /// Creates `T.commit.requested` (empty).
-    pub async fn request(&self, _time: &InstantTime, _action: Action) -> Result<()> {
-        todo!()
+
+    /// Creates `T.commit.requested`: empty, but for a replacecommit, where it is the plan without clustering that Hudi
+    /// writes for insert_overwrite and delete_partition.
+    pub async fn request(&self, time: &InstantTime, action: Action) -> Result<()> {
+        let content = match action {
+            Action::ReplaceCommit => RequestedReplace::default().to_file(),
+            _ => Bytes::new(),
+        };
+        self.create_instant(&Instant::new(time.clone(), action, State::Requested), content).await
     }
+
     /// Creates the inflight file; checks that the requested one is there.
-    pub async fn mark_inflight(&self, _time: &InstantTime, _action: Action, _content: bytes::Bytes) -> Result<()> {
-        todo!()
+    pub async fn mark_inflight(&self, time: &InstantTime, action: Action, content: Bytes) -> Result<()> {
+        self.create_instant(&Instant::new(time.clone(), action, State::Inflight), content).await
     }
+
     /// The commit point: creates the completed file, atomically; checks that the inflight one is there.
-    pub async fn complete(&self, _time: &InstantTime, _action: Action, _content: bytes::Bytes) -> Result<()> {
-        todo!()
+    pub async fn complete(&self, time: &InstantTime, action: Action, content: Bytes) -> Result<()> {
+        self.create_instant(&Instant::new(time.clone(), action, State::Completed), content).await
     }
+
+    /// Creates the file of an instant in its state, once the file of the state before it is there. A file that exists
+    /// already is the fence between two writers, and an error.
+    pub async fn create_instant(&self, instant: &Instant, content: Bytes) -> Result<()> {
+        let before = match instant.state {
+            State::Requested => None,
+            State::Inflight => Some(instant.in_state(State::Requested)),
+            State::Completed => Some(instant.in_state(State::Inflight)),
+        };
+        let path = instant.path();
+        if let Some(before) = before
+            && self.storage.size(&before.path()).await?.is_none()
+        {
+            let (path, missing) = (self.storage.display(&path), before.file_name());
+            return Err(Error::StateMissing { doing: "create", path, missing });
+        }
+        match self.storage.create(&path, content).await {
+            Err(storage::Error::AlreadyExists { path, .. }) => Err(Error::InstantExists { path }),
+            other => Ok(other?),
+        }
+    }
+
     /// Content of a timeline file.
-    pub async fn read_instant(&self, _instant: &Instant) -> Result<bytes::Bytes> {
-        todo!()
+    pub async fn read_instant(&self, instant: &Instant) -> Result<Bytes> {
+        Ok(self.storage.get(&instant.path()).await?)
     }
+
     /// Metadata of a completed commit, deltacommit or replacecommit.
-    pub async fn commit_metadata(&self, _instant: &Instant) -> Result<CommitMetadata> {
-        todo!()
+    pub async fn commit_metadata(&self, instant: &Instant) -> Result<CommitMetadata> {
+        let bytes = self.read_instant(instant).await?;
+        CommitMetadata::from_json(&bytes).map_err(|why| self.malformed(instant, why))
     }
-    /// The table schema (Avro JSON text, without meta columns): newest commit whose operation may change it and that has
-    /// one, else `hoodie.table.create.schema`; `None` for an empty table.
-    pub async fn latest_schema(&self, _timeline: &Timeline) -> Result<Option<String>> {
-        todo!()
+
+    /// Writes `.hoodie_partition_metadata` if the partition has none. To be called before the commit completes: Hudi
+    /// does not see a partition without it.
+    pub async fn ensure_partition_metadata(&self, partition: &str, time: &InstantTime) -> Result<()> {
+        let depth = partition.split('/').filter(|level| !level.is_empty()).count();
+        let date = java_date(chrono::Utc::now());
+        let text = format!("#partition metadata\n#{date}\ncommitTime={time}\npartitionDepth={depth}\n");
+        let path = in_folder(partition, PARTITION_METAFILE);
+        if self.storage.size(&path).await?.is_some() {
+            return Ok(());
+        }
+        match self.storage.create(&path, Bytes::from(text)).await {
+            Err(storage::Error::AlreadyExists { .. }) => Ok(()),
+            other => Ok(other?),
+        }
     }
-    /// Writes `.hoodie_partition_metadata` if the partition has none.
-    pub async fn ensure_partition_metadata(&self, _partition: &str, _time: &InstantTime) -> Result<()> {
-        todo!()
-    }
-    /// Disables a metadata table the lawful way (see `format/metadata-table.md` §1): clears the two properties, removes the folder.
+
+    /// Disables a metadata table the way Hudi does (`format/metadata-table.md` §1): readers learn first that it is off,
+    /// then its folder goes. Finishes what a crash has left; nothing is done where there is none. Only for a single
+    /// writer, before it writes: what a metadata table does not say, readers and Spark writers do not see.
     pub async fn disable_metadata_table(&mut self) -> Result<()> {
-        todo!()
+        if self.has_metadata_table() {
+            let off = [(keys::METADATA_PARTITIONS, ""), (keys::METADATA_PARTITIONS_INFLIGHT, "")];
+            self.properties.update(&self.storage, &off).await?;
+        }
+        Ok(self.storage.delete_folder(METADATA_TABLE).await?)
     }
+
+    /// Whether readers take the list of files from a metadata table.
+    pub fn has_metadata_table(&self) -> bool {
+        !self.properties.metadata_partitions().is_empty()
+    }
+
+    /// Marker folders that completed writes have left behind (a crash right after the commit): nobody needs them.
+    pub async fn remove_stale_markers(&self, timeline: &Timeline) -> Result<()> {
+        for folder in self.storage.list(marker::TEMP_FOLDER).await?.folders {
+            let name = folder.rsplit('/').next().unwrap_or(&folder);
+            let time = InstantTime::parse(name);
+            if time.is_some_and(|time| timeline.write_at(&time).is_some_and(|i| i.state == State::Completed)) {
+                self.storage.delete_folder(&folder).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn malformed(&self, instant: &Instant, why: String) -> Error {
+        Error::TimelineFile { path: self.storage.display(&instant.path()), why }
+    }
+}
+
+/// `name` in `folder`, which may be the root.
+fn in_folder(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
+}
+
+/// As `java.util.Date` prints itself, in the second line of properties files.
+fn java_date(time: chrono::DateTime<chrono::Utc>) -> impl std::fmt::Display {
+    time.format("%a %b %d %H:%M:%S UTC %Y")
 }

@@ -1,24 +1,147 @@
 //! The active timeline: instants in order, each in its highest state (timeline.md §11).
 
-use super::{Instant, InstantTime};
+use super::{Action, Instant, InstantTime, State};
+use std::collections::{BTreeMap, BTreeSet};
 
+/// The instants that are in `.hoodie` (the archived timeline is not looked at).
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
-    /// Sorted by time; one entry an instant, in its highest state.
+    /// Sorted by time; one entry an instant, in its highest state. A savepoint is an entry beside the commit of its time.
     pub instants: Vec<Instant>,
 }
 
 impl Timeline {
+    /// From the names of the files in `.hoodie`; names that are no instant are passed over.
+    pub fn from_file_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Timeline {
+        let mut highest: BTreeMap<(InstantTime, Action), Instant> = BTreeMap::new();
+        for instant in names.into_iter().filter_map(Instant::parse) {
+            let entry = highest.entry((instant.time.clone(), instant.action.comparable()));
+            let known = entry.or_insert_with(|| instant.clone());
+            if known.state < instant.state {
+                *known = instant;
+            }
+        }
+        Timeline { instants: highest.into_values().collect() }
+    }
+
     /// Completed commits, deltacommits and replacecommits, oldest first.
     pub fn completed_writes(&self) -> impl DoubleEndedIterator<Item = &Instant> {
-        self.instants.iter().filter(|_| todo!())
+        self.instants.iter().filter(|i| i.action.is_write() && !i.is_pending())
     }
-    /// Requested or inflight commits, deltacommits, replacecommits: what a failed write leaves.
+
+    /// Requested or inflight commits, deltacommits, replacecommits: what a failed write leaves (or, for a replacecommit,
+    /// clustering that waits).
     pub fn pending_writes(&self) -> impl DoubleEndedIterator<Item = &Instant> {
-        self.instants.iter().filter(|_| todo!())
+        self.instants.iter().filter(|i| i.action.is_write() && i.is_pending())
     }
-    /// Whether data written by this instant counts: completed here, or older than the timeline's start.
-    pub fn is_valid(&self, _time: &InstantTime) -> bool {
-        todo!()
+
+    /// Requested or inflight instants of one action, oldest first.
+    pub fn pending(&self, action: Action) -> impl DoubleEndedIterator<Item = &Instant> {
+        self.instants.iter().filter(move |i| i.action == action && i.is_pending())
+    }
+
+    /// Completed replacecommits, oldest first: each hides file groups.
+    pub fn completed_replacements(&self) -> impl DoubleEndedIterator<Item = &Instant> {
+        self.completed_writes().filter(|i| i.action == Action::ReplaceCommit)
+    }
+
+    /// The newest completed write.
+    pub fn last_completed_write(&self) -> Option<&Instant> {
+        self.completed_writes().next_back()
+    }
+
+    /// The greatest time of any instant, pending ones included.
+    pub fn newest(&self) -> Option<&InstantTime> {
+        self.instants.last().map(|i| &i.time)
+    }
+
+    /// The entry of a time among the writes (a compaction that is pending is none).
+    pub fn write_at(&self, time: &InstantTime) -> Option<&Instant> {
+        self.instants.iter().find(|i| i.time == *time && i.action.is_write())
+    }
+
+    /// Whether data written by this instant counts: completed here, or older than the timeline's start (then archived,
+    /// and so complete). The start is the first completed write without a savepoint, because archival may leave
+    /// savepointed ones standing alone.
+    pub fn is_valid(&self, time: &InstantTime) -> bool {
+        let mut at = self.instants.iter().filter(|i| i.time == *time && i.action.comparable().is_write()).peekable();
+        if at.peek().is_some() {
+            return at.any(|i| i.state == State::Completed);
+        }
+        self.start().is_some_and(|start| time < start)
+    }
+
+    fn start(&self) -> Option<&InstantTime> {
+        let savepoints = self.instants.iter().filter(|i| i.action == Action::Savepoint);
+        let savepoints: BTreeSet<&InstantTime> = savepoints.map(|i| &i.time).collect();
+        self.completed_writes().map(|i| &i.time).find(|t| !savepoints.contains(t))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn t(text: &str) -> InstantTime {
+        InstantTime::parse(text).expect("digits")
+    }
+
+    #[test]
+    fn each_instant_is_seen_in_its_highest_state() {
+        let timeline = Timeline::from_file_names([
+            "20260101000000003.commit.requested",
+            "20260101000000003.inflight",
+            "20260101000000001.commit.requested",
+            "20260101000000001.inflight",
+            "20260101000000001.commit",
+            "20260101000000001.savepoint",
+            "20260101000000002.compaction.requested",
+            "20260101000000002.compaction.inflight",
+            "20260101000000002.commit",
+            "20260101000000004.replacecommit.requested",
+            "20260101000000005.rollback.inflight",
+            "hoodie.properties",
+            "20260101000000003.commit.tmp",
+        ]);
+        let seen: Vec<String> = timeline.instants.iter().map(Instant::file_name).collect();
+        assert_eq!(
+            seen,
+            [
+                "20260101000000001.commit",
+                "20260101000000001.savepoint",
+                "20260101000000002.commit",
+                "20260101000000003.inflight",
+                "20260101000000004.replacecommit.requested",
+                "20260101000000005.rollback.inflight",
+            ]
+        );
+        let pending: Vec<_> = timeline.pending_writes().rev().map(|i| i.time.as_str()).collect();
+        assert_eq!(pending, ["20260101000000004", "20260101000000003"]);
+        assert_eq!(timeline.last_completed_write().map(|i| i.time.as_str()), Some("20260101000000002"));
+        assert_eq!(timeline.newest(), Some(&t("20260101000000005")));
+        assert_eq!(timeline.pending(Action::Rollback).count(), 1);
+    }
+
+    #[test]
+    fn data_counts_when_completed_or_archived() {
+        let timeline = Timeline::from_file_names([
+            "20260101000000002.commit",
+            "20260101000000002.savepoint",
+            "20260101000000004.inflight",
+            "20260101000000006.commit",
+            "20260101000000008.compaction.requested",
+        ]);
+        for (time, want, why) in [
+            ("20260101000000001", true, "before the start"),
+            ("20260101000000002", true, "completed"),
+            ("20260101000000003", true, "archived between a savepointed commit and the start"),
+            ("20260101000000004", false, "pending, though before the start"),
+            ("20260101000000006", true, "completed"),
+            ("20260101000000007", false, "not on the timeline, after the start"),
+            ("20260101000000008", false, "pending compaction"),
+        ] {
+            assert_eq!(timeline.is_valid(&t(time)), want, "{time}: {why}");
+        }
+        assert!(!Timeline::default().is_valid(&t("20260101000000001")), "nothing counts on an empty timeline");
     }
 }

@@ -1,0 +1,1 @@
+//! Tables made by Hudi, read and continued.
