@@ -45,6 +45,21 @@ impl Error {
             Error::Streamer(e) => e.code(),
         }
     }
+
+    /// Whether the same round may go through later without anybody's help: the storage said so.
+    pub fn is_retryable(&self) -> bool {
+        use crate::{index, service, source, storage, table, write};
+        let storage = match self {
+            Error::Storage(e)
+            | Error::Source(source::Error::Storage(e))
+            | Error::Table(table::Error::Storage(e))
+            | Error::Index(index::Error::Table(table::Error::Storage(e)))
+            | Error::Service(service::Error::Table(table::Error::Storage(e)))
+            | Error::Write(write::Error::Storage(e) | write::Error::Table(table::Error::Storage(e))) => e,
+            _ => return false,
+        };
+        matches!(storage, storage::Error::Io { retryable: true, .. })
+    }
 }
 
 pub type Result<T> = std::result::Result<T, Error>;

@@ -4,13 +4,15 @@
 //! data columns of a keyed batch are in writer-schema order and nothing else; keys are never null or empty; nothing here
 //! allocates per row except texts that do not exist in a column already.
 
+mod field;
 mod keygen;
 mod merge;
 mod precombine;
 
-pub use keygen::KeyGenerator;
+pub use field::ordering_column;
+pub use keygen::{KeyGenerator, RecordOptions, nested_clash};
 pub use merge::MergeRule;
-pub use precombine::{Deduplicated, precombine};
+pub use precombine::{Deduplicated, hash_key, precombine};
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use std::sync::Arc;
@@ -51,11 +53,13 @@ pub struct RowRef {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("record key field {field} is null or empty")]
+    #[error("record key field {field} is null or empty in {row}; every row needs a key")]
     NullKey { field: String, position: Option<u64>, row: String },
-    #[error("ordering value {field} of record {key} is null")]
+    #[error(
+        "ordering value {field} of record {key} is null; every row needs one, or name another --source-ordering-field"
+    )]
     NullOrdering { field: String, key: String, position: Option<u64> },
-    #[error("{role} {field} is not in the schema; its fields are {fields}")]
+    #[error("{role} {field} is not in the schema, whose fields are {fields}")]
     MissingField { role: &'static str, field: String, fields: String },
     #[error("partition path {value:?} of record {key}: {why}")]
     BadPartition { value: String, key: String, why: String, position: Option<u64> },

@@ -1,0 +1,223 @@
+//! Key generators: Simple, Complex, NonPartitioned, TimestampBased (semantics.md §4), on whole batches.
+
+mod joda;
+mod partition;
+mod text;
+mod timestamp;
+
+pub use partition::nested_clash;
+
+use super::field::FieldPath;
+use super::{Error, KeyedBatch, PartitionColumn, Result};
+use crate::config::{KeyConfig, KeyGeneratorClass};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, StringBuilder, UInt64Array};
+use arrow::datatypes::{DataType, SchemaRef, UInt64Type};
+use partition::PartitionPart;
+use std::sync::Arc;
+
+/// Stands for a null part of a composite key (`KeyGenUtils.NULL_RECORDKEY_PLACEHOLDER`, 0.15).
+const NULL_PART: &str = "__null__";
+/// Stands for an empty part of a composite key.
+const EMPTY_PART: &str = "__empty__";
+/// Deletes a row where it is true (`HoodieRecord.HOODIE_IS_DELETED_FIELD`).
+const DELETED_COLUMN: &str = "_hoodie_is_deleted";
+/// How much of a row a message shows.
+const SHOWN: usize = 200;
+
+/// Turns rows into records. Made once for a schema.
+#[derive(Debug, Clone)]
+pub struct KeyGenerator {
+    keys: Vec<FieldPath>,
+    /// Composite keys, and single ones of tables that store `field:value`.
+    prefixed: bool,
+    partitions: Vec<PartitionPart>,
+    ordering: Option<FieldPath>,
+    deleted: Option<FieldPath>,
+    has_position: bool,
+    consistent_logical_timestamp: bool,
+}
+
+/// What besides the key configuration decides how records are made.
+#[derive(Debug, Clone, Default)]
+pub struct RecordOptions {
+    /// Take ordering values from this field (upsert, or filter-dupes).
+    pub ordering_field: Option<String>,
+    /// A table's stored single-field Complex keys are `id:value` (true) or `value`.
+    pub complex_single_key_prefixed: bool,
+    /// Name of the source's hidden position column, if the rows carry it as their last column.
+    pub position_column: Option<&'static str>,
+}
+
+impl KeyGenerator {
+    /// `schema`: of the rows (with the position column, if any). Missing fields are errors here, not at the first row.
+    pub fn new(config: &KeyConfig, options: RecordOptions, schema: &SchemaRef) -> Result<KeyGenerator> {
+        let keys = config.record_key_fields.iter().map(|f| FieldPath::resolve(schema, f, "record key field"));
+        let partitions = match config.generator {
+            KeyGeneratorClass::NonPartitioned => Vec::new(),
+            _ => PartitionPart::all(config, schema)?,
+        };
+        let ordering = options.ordering_field.as_deref();
+        let deleted = schema.fields().find(DELETED_COLUMN).filter(|(_, f)| *f.data_type() == DataType::Boolean);
+        let is_position = |f: &Arc<arrow::datatypes::Field>| options.position_column.is_some_and(|p| f.name() == p);
+        Ok(KeyGenerator {
+            keys: keys.collect::<Result<_>>()?,
+            prefixed: config.record_key_fields.len() > 1
+                || (config.generator == KeyGeneratorClass::Complex && options.complex_single_key_prefixed),
+            partitions,
+            ordering: ordering.map(|f| FieldPath::resolve(schema, f, "ordering field")).transpose()?,
+            deleted: deleted.map(|_| FieldPath::resolve(schema, DELETED_COLUMN, "delete flag")).transpose()?,
+            has_position: schema.fields().last().is_some_and(is_position),
+            consistent_logical_timestamp: config.consistent_logical_timestamp,
+        })
+    }
+
+    /// The records of a batch of rows.
+    pub fn key(&self, rows: &RecordBatch) -> Result<KeyedBatch> {
+        let data = match self.has_position {
+            true => rows.slice_columns(rows.num_columns() - 1),
+            false => rows.clone(),
+        };
+        let positions = self.has_position.then(|| rows.column(rows.num_columns() - 1).as_primitive::<UInt64Type>());
+        let place = Place { rows: &data, positions };
+        let keys = if self.prefixed { self.composite_keys(rows, &place)? } else { self.single_keys(rows, &place)? };
+        let partitions = self.partition_paths(rows, &keys, &place)?;
+        let ordering = self.ordering.as_ref().map(|f| ordering(f, rows, &keys, &place)).transpose()?;
+        let deleted = self.deleted.as_ref().and_then(|f| flags(&f.column(rows)));
+        Ok(KeyedBatch { keys, partitions, ordering, deleted, rows: data })
+    }
+
+    fn single_keys(&self, rows: &RecordBatch, place: &Place) -> Result<StringArray> {
+        let field = &self.keys[0];
+        let keys = text::texts(&field.name, &field.column(rows), self.consistent_logical_timestamp)?;
+        let offsets = keys.value_offsets();
+        let empty = (0..keys.len()).find(|&row| keys.is_null(row) || offsets[row] == offsets[row + 1]);
+        match empty {
+            Some(row) => Err(place.null_key(&field.name, row)),
+            None => Ok(keys),
+        }
+    }
+
+    fn composite_keys(&self, rows: &RecordBatch, place: &Place) -> Result<StringArray> {
+        let text_of = |f: &FieldPath| text::texts(&f.name, &f.column(rows), self.consistent_logical_timestamp);
+        let parts = self.keys.iter().map(text_of).collect::<Result<Vec<_>>>()?;
+        let mut keys = StringBuilder::with_capacity(rows.num_rows(), rows.num_rows() * 24);
+        let mut key = String::new();
+        for row in 0..rows.num_rows() {
+            key.clear();
+            let mut all_empty = true;
+            for (field, part) in self.keys.iter().zip(&parts) {
+                if !key.is_empty() {
+                    key.push(',');
+                }
+                key.push_str(&field.name);
+                key.push(':');
+                let value = match (part.is_null(row), part.value(row)) {
+                    (true, _) => NULL_PART,
+                    (false, "") => EMPTY_PART,
+                    (false, value) => {
+                        all_empty = false;
+                        value
+                    }
+                };
+                key.push_str(value);
+            }
+            if all_empty {
+                let names: Vec<&str> = self.keys.iter().map(|f| f.name.as_str()).collect();
+                return Err(place.null_key(&names.join(","), row));
+            }
+            keys.append_value(&key);
+        }
+        Ok(keys.finish())
+    }
+
+    fn partition_paths(&self, rows: &RecordBatch, keys: &StringArray, place: &Place) -> Result<PartitionColumn> {
+        let bad = |row: usize, value: String, why: String| Error::BadPartition {
+            value: cut(&value),
+            key: cut(keys.value(row)),
+            why,
+            position: place.position(row),
+        };
+        let mut whole = PartitionColumn { ids: vec![0; rows.num_rows()], paths: Arc::new(vec![String::new()]) };
+        for (i, part) in self.partitions.iter().enumerate() {
+            let next = part.paths(rows, self.consistent_logical_timestamp, &bad)?;
+            whole = if i == 0 { next } else { partition::join(&whole, &next) };
+        }
+        Ok(whole)
+    }
+}
+
+/// Ordering values; a null one cannot be compared, so it is refused, as Hudi does.
+fn ordering(field: &FieldPath, rows: &RecordBatch, keys: &StringArray, place: &Place) -> Result<ArrayRef> {
+    let values = field.column(rows);
+    match values.nulls().and_then(|n| n.iter().position(|valid| !valid)) {
+        Some(row) => Err(Error::NullOrdering {
+            field: field.name.clone(),
+            key: cut(keys.value(row)),
+            position: place.position(row),
+        }),
+        None => Ok(values),
+    }
+}
+
+/// The delete flags, null counting as false; `None` if no row is deleted.
+fn flags(column: &ArrayRef) -> Option<BooleanArray> {
+    let flags = column.as_boolean();
+    if flags.true_count() == 0 {
+        return None;
+    }
+    Some(BooleanArray::from_iter(flags.iter().map(|f| Some(f == Some(true)))))
+}
+
+/// Rows and where they came from, for messages.
+struct Place<'a> {
+    rows: &'a RecordBatch,
+    positions: Option<&'a UInt64Array>,
+}
+
+impl Place<'_> {
+    fn position(&self, row: usize) -> Option<u64> {
+        self.positions.map(|p| p.value(row))
+    }
+
+    fn null_key(&self, field: &str, row: usize) -> Error {
+        Error::NullKey { field: field.to_string(), position: self.position(row), row: self.show(row) }
+    }
+
+    /// The row as short text: `{id: , ts: 5}`.
+    fn show(&self, row: usize) -> String {
+        let options = arrow::util::display::FormatOptions::default().with_null("null");
+        let mut text = String::from("{");
+        for (field, column) in self.rows.schema_ref().fields().iter().zip(self.rows.columns()) {
+            let Ok(formatter) = arrow::util::display::ArrayFormatter::try_new(column, &options) else { continue };
+            if text.len() > 1 {
+                text.push_str(", ");
+            }
+            text.push_str(&format!("{}: {}", field.name(), formatter.value(row)));
+        }
+        text.push('}');
+        cut(&text)
+    }
+}
+
+/// At most [`SHOWN`] characters.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
+trait Columns {
+    fn slice_columns(&self, count: usize) -> RecordBatch;
+}
+
+impl Columns for RecordBatch {
+    /// The first columns.
+    fn slice_columns(&self, count: usize) -> RecordBatch {
+        let first: Vec<usize> = (0..count).collect();
+        self.project(&first).expect("the columns are there")
+    }
+}
+
+#[cfg(test)]
+mod tests;
