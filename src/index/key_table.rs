@@ -64,6 +64,10 @@ impl KeyTable {
         self.slots.iter().map(|slot| slot.position)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     pub(crate) fn key(&self, position: u32) -> &str {
         key_at(&self.batches, &self.rows, position)
     }

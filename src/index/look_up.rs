@@ -2,6 +2,7 @@
 
 use super::key_table::KeyTable;
 use super::ordering::{incoming_ordering, nested_column};
+use super::places::PartitionPlaces;
 use super::{Error, Result, StoredOrdering, bloom};
 use crate::config::IndexType;
 use crate::record::{KeyedBatch, RowRef};
@@ -18,24 +19,25 @@ const READ_BATCH_ROWS: usize = 8192;
 /// The incoming keys: one hash table a partition path, or a single one when the index is global.
 pub(super) struct IncomingKeys {
     batches: Arc<Vec<KeyedBatch>>,
+    /// By partition path; by an empty text when the index is global.
     tables: HashMap<String, KeyTable>,
     global: bool,
 }
 
 impl IncomingKeys {
     pub(super) fn new(batches: Arc<Vec<KeyedBatch>>, rows: Arc<Vec<RowRef>>, global: bool) -> IncomingKeys {
-        let mut tables = HashMap::new();
+        let places = if global { PartitionPlaces::none(&batches) } else { PartitionPlaces::new(&batches) };
+        let mut tables: Vec<KeyTable> =
+            places.paths.iter().map(|_| KeyTable::new(batches.clone(), rows.clone())).collect();
         for (position, row) in (0u32..).zip(rows.iter()) {
-            let path = if global { "" } else { batches[row.batch as usize].partitions.path(row.row as usize) };
-            if !tables.contains_key(path) {
-                tables.insert(path.to_string(), KeyTable::new(batches.clone(), rows.clone()));
-            }
-            tables.get_mut(path).expect("inserted above").add(position);
+            tables[places.of(&batches, *row)].add(position);
         }
+        let tables = places.paths.iter().map(|path| path.to_string()).zip(tables);
+        let tables = tables.filter(|(_, table)| !table.is_empty()).collect();
         IncomingKeys { batches, tables, global }
     }
 
-    /// The keys that the file could hold.
+    /// The keys that the file could hold; `None`: none of them.
     pub(super) fn of(&self, file: &BaseFile) -> Option<&KeyTable> {
         self.tables.get(if self.global { "" } else { &file.partition })
     }

@@ -8,15 +8,18 @@ mod bloom;
 mod key_table;
 mod look_up;
 mod ordering;
+mod places;
 pub(crate) mod pool;
 mod settle;
 
 pub(crate) use key_table::KeyTable;
 pub(crate) use ordering::{incoming_ordering, nested_column};
+pub(crate) use places::PartitionPlaces;
 
 use crate::config::IndexConfig;
 use crate::record::{KeyedBatch, MergeRule, RowRef};
 use crate::table::{BaseFile, FileSystemView, Table};
+use arrow::array::Array;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -104,10 +107,13 @@ pub async fn tag(
     batches: Vec<KeyedBatch>,
     rows: Vec<RowRef>,
 ) -> Result<Tagged> {
-    let batches = Arc::new(batches);
-    let rows = Arc::new(rows);
-    let moving = config.index_type.is_global() && config.update_partition_path;
-    let keys = look_up::IncomingKeys::new(batches.clone(), rows.clone(), config.index_type.is_global());
+    let (batches, rows) = (Arc::new(batches), Arc::new(rows));
+    let global = config.index_type.is_global();
+    let moving = global && config.update_partition_path;
+    let keys = {
+        let (batches, rows) = (batches.clone(), rows.clone());
+        pool::blocking(move || look_up::IncomingKeys::new(batches, rows, global)).await
+    };
     let files: Vec<BaseFile> = view.latest_base_files().filter(|file| keys.of(file).is_some()).cloned().collect();
     let look_up = look_up::LookUp {
         storage: table.storage.clone(),
@@ -116,17 +122,16 @@ pub async fn tag(
         keys,
     };
     let hits = pool::run(workers, files.clone(), move |file| look_up.hits(&file)).await?;
-    let settled = settle::settle(&batches, &rows, files, &hits, moving);
-    Ok(Tagged {
-        batches: Arc::unwrap_or_clone(batches),
-        rows: settled.rows,
-        groups: settled.groups,
-        moves: settled.moves,
-    })
+    Ok(pool::blocking(move || settle::settle(Arc::unwrap_or_clone(batches), &rows, files, &hits, moving)).await)
 }
 
 /// The rows whose key is not stored yet (`--filter-dupes`); under a global index no partition may hold it.
 pub fn filter_dupes(tagged: &Tagged) -> Vec<RowRef> {
     let moved: HashSet<RowRef> = tagged.moves.iter().map(|m| m.row).collect();
     tagged.rows.iter().filter(|t| t.group.is_none() && !moved.contains(&t.row)).map(|t| t.row).collect()
+}
+
+/// Whether the row is a delete.
+pub(crate) fn is_deleted(batch: &KeyedBatch, row: usize) -> bool {
+    batch.deleted.as_ref().is_some_and(|deleted| deleted.is_valid(row) && deleted.value(row))
 }

@@ -6,10 +6,9 @@ use super::data_file::Run;
 use super::merge::{MergeTask, merge};
 use super::{Result, WriteContext, WriteStatus};
 use crate::config::{Operation, WriteConfig};
-use crate::index::{Tagged, pool};
+use crate::index::{PartitionPlaces, Tagged, is_deleted, pool};
 use crate::record::{KeyedBatch, RowRef};
 use crate::table::{BaseFile, CommitMetadata, FileSystemView, WriteStat};
-use arrow::array::Array;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -40,28 +39,26 @@ impl Task {
     }
 }
 
+/// New records by partition path.
+type Inserts = BTreeMap<String, Vec<RowRef>>;
+
 /// Upsert and insert: updates go to their groups, inserts to small files, then to new groups. Rows that are deleted and
 /// not stored are dropped.
 pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> Result<Plan> {
     let Tagged { batches, rows, groups, moves } = tagged;
     let keeps_duplicates = context.operation == Operation::Insert && context.config.allow_duplicate_on_inserts;
     let mut merges: Vec<MergeTask> = groups.into_iter().map(|base| MergeTask::new(base, false)).collect();
-    let mut inserts: BTreeMap<String, Vec<RowRef>> = BTreeMap::new();
+    let places = PartitionPlaces::new(&batches);
+    let mut by_place: Vec<Vec<RowRef>> = vec![Vec::new(); places.paths.len()];
     for tagged in rows {
         match tagged.group {
             Some(group) => merges[group as usize].rows.push(tagged.row),
-            None => {
-                let batch = &batches[tagged.row.batch as usize];
-                if !is_deleted(batch, tagged.row) {
-                    let path = batch.partitions.path(tagged.row.row as usize);
-                    match inserts.get_mut(path) {
-                        Some(rows) => rows.push(tagged.row),
-                        None => _ = inserts.insert(path.to_string(), vec![tagged.row]),
-                    }
-                }
-            }
+            None if is_deleted(&batches[tagged.row.batch as usize], tagged.row.row as usize) => {}
+            None => by_place[places.of(&batches, tagged.row)].push(tagged.row),
         }
     }
+    let inserts = places.paths.iter().map(|path| path.to_string()).zip(by_place);
+    let inserts: Inserts = inserts.filter(|(_, rows)| !rows.is_empty()).collect();
     for gone in moves {
         merges[gone.group as usize].moved_away.push(gone.row);
     }
@@ -113,12 +110,8 @@ fn rows_per_new_group(config: &WriteConfig, average_record_size: u64) -> usize {
     usize::try_from(rows).unwrap_or(usize::MAX).max(1)
 }
 
-fn is_deleted(batch: &KeyedBatch, row: RowRef) -> bool {
-    batch.deleted.as_ref().is_some_and(|deleted| deleted.is_valid(row.row as usize) && deleted.value(row.row as usize))
-}
-
 /// timeline.md §7.4: per partition its inserts, then its updated groups; small files do not count as updated yet.
-fn profile(operation: Operation, merges: &[MergeTask], inserts: &BTreeMap<String, Vec<RowRef>>) -> CommitMetadata {
+fn profile(operation: Operation, merges: &[MergeTask], inserts: &Inserts) -> CommitMetadata {
     let mut stats: BTreeMap<String, Vec<WriteStat>> = BTreeMap::new();
     let partitions = inserts.keys().chain(merges.iter().map(|merge| &merge.base.partition));
     for partition in partitions {

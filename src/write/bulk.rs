@@ -4,7 +4,7 @@ use super::create::CreateHandle;
 use super::data_file::Run;
 use super::{Error, Result, WriteContext, WriteStatus, sort};
 use crate::config::BulkInsertSortMode;
-use crate::index::pool;
+use crate::index::{is_deleted, pool};
 use crate::record::{KeyGenerator, KeyedBatch};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, partition, take_record_batch};
@@ -96,7 +96,7 @@ fn with_key_column(batch: &KeyedBatch) -> std::result::Result<RecordBatch, Arrow
 fn positions_by_partition(batch: &KeyedBatch) -> Vec<Vec<u32>> {
     let mut positions = vec![Vec::new(); batch.partitions.paths.len()];
     for (row, id) in batch.partitions.ids.iter().enumerate() {
-        if !batch.deleted.as_ref().is_some_and(|deleted| deleted.is_valid(row) && deleted.value(row)) {
+        if !is_deleted(batch, row) {
             positions[*id as usize].push(row as u32);
         }
     }

@@ -8,7 +8,7 @@ use super::data_file::{DataFile, Run};
 use super::meta::{COMMIT_TIME, FILE_NAME, RECORD_KEY};
 use super::status::WriteStatus;
 use super::{BATCH_ROWS, Result};
-use crate::index::{KeyTable, incoming_ordering, nested_column};
+use crate::index::{KeyTable, incoming_ordering, is_deleted, nested_column};
 use crate::record::{KeyedBatch, RowRef};
 use crate::schema::rewrite;
 use crate::table::base_file::Reader;
@@ -94,11 +94,9 @@ impl Incoming {
         Incoming { batches, table, rows, moved_away_from: task.rows.len(), settled }
     }
 
-    fn is_deleted(&self, position: u32) -> bool {
+    fn deletes(&self, position: u32) -> bool {
         let row = self.rows[position as usize];
-        let deleted = self.batches[row.batch as usize].deleted.as_ref();
-        position as usize >= self.moved_away_from
-            || deleted.is_some_and(|column| column.is_valid(row.row as usize) && column.value(row.row as usize))
+        position as usize >= self.moved_away_from || is_deleted(&self.batches[row.batch as usize], row.row as usize)
     }
 
     /// The fate of each row of `old`; empty if all are copied.
@@ -123,7 +121,7 @@ impl Incoming {
             let rule_applies = (position as usize) < self.moved_away_from;
             let is_kept = kept.as_ref().is_some_and(|kept| kept.is_valid(at) && kept.value(at));
             if !(rule_applies && is_kept) {
-                fates[row as usize] = if self.is_deleted(position) { Fate::Deleted } else { Fate::Replaced(position) };
+                fates[row as usize] = if self.deletes(position) { Fate::Deleted } else { Fate::Replaced(position) };
             }
         }
         Ok(fates)
@@ -149,7 +147,7 @@ impl Incoming {
     /// The rows to be added at the end, in arrival order.
     fn never_met(&self) -> Vec<RowRef> {
         (0..self.rows.len() as u32)
-            .filter(|position| !self.settled[*position as usize] && !self.is_deleted(*position))
+            .filter(|position| !self.settled[*position as usize] && !self.deletes(*position))
             .map(|position| self.rows[position as usize])
             .collect()
     }

@@ -9,8 +9,9 @@
 use super::bulk::next_piece;
 use super::{Error, Result, WriteContext};
 use crate::config::BulkInsertSortMode;
+use crate::index::is_deleted;
 use crate::record::{KeyGenerator, KeyedBatch};
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::{filter_record_batch, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::error::DataFusionError;
@@ -115,11 +116,9 @@ fn sortable(batch: &KeyedBatch, schema: &SchemaRef) -> std::result::Result<Recor
     let mut columns: Vec<ArrayRef> = vec![take(&paths, &ids, None)?, Arc::new(batch.keys.clone())];
     columns.extend_from_slice(batch.rows.columns());
     let rows = RecordBatch::try_new(schema.clone(), columns)?;
-    match &batch.deleted {
-        None => Ok(rows),
-        Some(deleted) => {
-            let stays = (0..deleted.len()).map(|row| Some(!(deleted.is_valid(row) && deleted.value(row))));
-            filter_record_batch(&rows, &stays.collect::<BooleanArray>())
-        }
+    if batch.deleted.is_none() {
+        return Ok(rows);
     }
+    let stays: BooleanArray = (0..rows.num_rows()).map(|row| Some(!is_deleted(batch, row))).collect();
+    filter_record_batch(&rows, &stays)
 }
