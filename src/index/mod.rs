@@ -11,6 +11,8 @@ mod ordering;
 mod places;
 pub(crate) mod pool;
 mod settle;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub(crate) use key_table::KeyTable;
 pub(crate) use ordering::{incoming_ordering, nested_column};

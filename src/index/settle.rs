@@ -47,3 +47,87 @@ pub(super) fn settle(
     }
     Tagged { batches, rows: tagged, groups, moves }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{filter_dupes, testing};
+    use crate::table::InstantTime;
+
+    fn base_file(partition: &str) -> BaseFile {
+        BaseFile {
+            partition: partition.to_string(),
+            name: format!("{partition}.parquet"),
+            file_id: partition.to_string(),
+            instant: InstantTime::parse("20240101000000000").unwrap(),
+            size: 1,
+        }
+    }
+
+    fn row(row: u32) -> RowRef {
+        RowRef { batch: 0, row }
+    }
+
+    /// One row of partition `p` (deleted or not) whose key was found in `found`: partition, and whether the stored row
+    /// wins. Gives the groups that the row updates, those that its stored record leaves, and whether it is unknown
+    /// to `--filter-dupes`.
+    fn settled(deleted: bool, found: &[(&str, bool)], moving: bool) -> (Vec<Option<String>>, Vec<String>, bool) {
+        let mut batch = testing::keyed(&[("k", "p", 1)]);
+        batch.deleted = Some(vec![deleted].into());
+        let hits: Vec<_> =
+            found.iter().map(|(_, stored_wins)| vec![Hit { position: 0, stored_wins: *stored_wins }]).collect();
+        let files = found.iter().map(|(partition, _)| base_file(partition)).collect();
+        let tagged = settle(vec![batch], &[row(0)], files, &hits, moving);
+        let name = |group: u32| tagged.groups[group as usize].file_id.clone();
+        (
+            tagged.rows.iter().map(|row| row.group.map(name)).collect(),
+            tagged.moves.iter().map(|gone| name(gone.group)).collect(),
+            filter_dupes(&tagged) == [row(0)],
+        )
+    }
+
+    #[test]
+    fn what_becomes_of_a_row() {
+        let update = |groups: &[&str]| groups.iter().map(|group| Some(group.to_string())).collect::<Vec<_>>();
+        let gone = |groups: &[&str]| groups.iter().map(|group| group.to_string()).collect::<Vec<_>>();
+        let insert = || vec![None];
+        for (name, deleted, found, moving, want) in [
+            ("new key", false, &[][..], true, (insert(), gone(&[]), true)),
+            ("stored in its partition", false, &[("p", false)], true, (update(&["p"]), gone(&[]), false)),
+            (
+                "stored twice: updated in both",
+                false,
+                &[("p", false), ("p2", false)],
+                false,
+                (update(&["p", "p2"]), gone(&[]), false),
+            ),
+            ("elsewhere, staying there", false, &[("q", false)], false, (update(&["q"]), gone(&[]), false)),
+            ("elsewhere, moving", false, &[("q", false)], true, (insert(), gone(&["q"]), false)),
+            ("elsewhere, the stored row wins", false, &[("q", true)], true, (update(&["q"]), gone(&[]), false)),
+            ("a delete goes where the record is", true, &[("q", false)], true, (update(&["q"]), gone(&[]), false)),
+            (
+                "here and elsewhere: one is left",
+                false,
+                &[("q", false), ("p", false)],
+                true,
+                (update(&["p"]), gone(&["q"]), false),
+            ),
+        ] {
+            assert_eq!(settled(deleted, found, moving), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn rows_keep_arrival_order_and_files_without_hits_are_no_groups() {
+        let batch = testing::keyed(&[("a", "p", 1), ("b", "p", 1), ("c", "p", 1)]);
+        let hit = |position| Hit { position, stored_wins: false };
+        let files = vec![base_file("f0"), base_file("f1"), base_file("f2")];
+        let rows = [row(2), row(0), row(1)];
+        let tagged = settle(vec![batch], &rows, files, &[vec![hit(2)], vec![], vec![hit(0), hit(2)]], false);
+        let groups: Vec<&str> = tagged.groups.iter().map(|file| file.file_id.as_str()).collect();
+        assert_eq!(groups, ["f0", "f2"]);
+        let got: Vec<_> = tagged.rows.iter().map(|tagged| (tagged.row, tagged.group)).collect();
+        assert_eq!(got, [(row(2), Some(1)), (row(0), None), (row(1), Some(0)), (row(1), Some(1))]);
+        assert_eq!(tagged.moves, []);
+    }
+}

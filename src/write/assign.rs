@@ -4,7 +4,7 @@
 use super::create::create;
 use super::data_file::Run;
 use super::merge::{MergeTask, merge};
-use super::{Result, WriteContext, WriteStatus};
+use super::{Error, Result, WriteContext, WriteStatus};
 use crate::config::{Operation, WriteConfig};
 use crate::index::{PartitionPlaces, Tagged, is_deleted, pool};
 use crate::record::{KeyedBatch, RowRef};
@@ -43,9 +43,13 @@ impl Task {
 type Inserts = BTreeMap<String, Vec<RowRef>>;
 
 /// Upsert and insert: updates go to their groups, inserts to small files, then to new groups. Rows that are deleted and
-/// not stored are dropped.
+/// not stored are dropped. An update of a group that is being clustered is refused, as Hudi does by default
+/// (`SparkRejectUpdateStrategy`): it would be lost when the clustering completes.
 pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> Result<Plan> {
     let Tagged { batches, rows, groups, moves } = tagged;
+    if let Some(file) = groups.iter().find(|file| is_clustering(view, file)) {
+        return Err(Error::PendingClustering { partition: file.partition.clone(), file_id: file.file_id.clone() });
+    }
     let keeps_duplicates = context.operation == Operation::Insert && context.config.allow_duplicate_on_inserts;
     let mut merges: Vec<MergeTask> = groups.into_iter().map(|base| MergeTask::new(base, false)).collect();
     let places = PartitionPlaces::new(&batches);
@@ -98,7 +102,13 @@ fn small_files<'a>(
 ) -> impl Iterator<Item = &'a BaseFile> {
     let limit = config.small_file_limit;
     let slices = view.partitions.get(partition).into_iter().flatten();
-    slices.filter_map(|slice| slice.base_file.as_ref()).filter(move |file| file.size < limit)
+    let files = slices.filter(|slice| slice.log_files.is_empty()).filter_map(|slice| slice.base_file.as_ref());
+    files.filter(move |file| file.size < limit && !is_clustering(view, file))
+}
+
+fn is_clustering(view: &FileSystemView, file: &BaseFile) -> bool {
+    !view.pending_clustering.is_empty()
+        && view.pending_clustering.contains(&(file.partition.clone(), file.file_id.clone()))
 }
 
 fn rows_per_new_group(config: &WriteConfig, average_record_size: u64) -> usize {
@@ -164,10 +174,13 @@ impl Plan {
                 Task::Create { partition, rows } => create(run.clone(), &batches, &partition, &rows)?,
                 Task::Merge(task) => vec![merge(&run, &batches, task)?],
             };
-            Ok::<_, super::Error>((at, statuses))
+            Ok::<_, Error>((at, statuses))
         })
         .await?;
         written.sort_by_key(|(at, _)| *at);
         Ok(written.into_iter().flat_map(|(_, statuses)| statuses).collect())
     }
 }
+
+#[cfg(test)]
+mod tests;

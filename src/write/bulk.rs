@@ -6,7 +6,7 @@ use super::{Error, Result, WriteContext, WriteStatus, sort};
 use crate::config::BulkInsertSortMode;
 use crate::index::{is_deleted, pool};
 use crate::record::{KeyGenerator, KeyedBatch};
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, partition, take_record_batch};
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;

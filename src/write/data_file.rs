@@ -98,7 +98,7 @@ impl DataFile {
         let name = format!("{file_id}_{task}-0-0_{}.parquet", context.instant);
         let path = if partition.is_empty() { name.clone() } else { format!("{partition}/{name}") };
         let open = || -> Result<Writer> {
-            let markers = Markers { storage: context.table.storage.clone(), instant: context.instant.clone() };
+            let markers = Markers::new(&context.table.storage, &context.instant);
             Handle::current().block_on(markers.create(&Marker { path: path.clone(), marker_type: kind }))?;
             run.ensure_partition(partition)?;
             Ok(Writer::create(&context.table.storage, &path, &run.options)?)

@@ -19,6 +19,8 @@ mod merge;
 mod meta;
 mod sort;
 mod status;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use assign::{Plan, assign};
 pub use bulk::bulk_insert;
@@ -79,6 +81,11 @@ pub enum Error {
     /// One file could not be written.
     #[error("{doing} {path}: {source}")]
     File { doing: &'static str, path: String, source: Box<Error> },
+    #[error(
+        "update file group {file_id} in partition {partition:?}: a pending clustering is going to replace it; let the \
+         clustering finish, or roll it back, first"
+    )]
+    PendingClustering { partition: String, file_id: String },
     #[error("the write was cancelled")]
     Cancelled,
     /// The rows could not be read; the streamer finds the room that failed inside.
@@ -95,6 +102,7 @@ impl Error {
             Error::Record(e) => e.code(),
             Error::Columns(_) => "write-columns",
             Error::File { source, .. } => source.code(),
+            Error::PendingClustering { .. } => "write-pending-clustering",
             Error::Cancelled => "write-cancelled",
             Error::Input(_) => "write-input",
         }

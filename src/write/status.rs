@@ -13,7 +13,7 @@ pub struct WriteStatus {
 /// Before the commit point: deletes files that have a marker but no status, which a reader that lists folders would take
 /// for part of the instant (table-services.md §1, step 13; `HoodieTable.reconcileAgainstMarkers`, Hudi 0.15).
 pub async fn finalize(context: &WriteContext, statuses: &[WriteStatus]) -> Result<()> {
-    let markers = Markers { storage: context.table.storage.clone(), instant: context.instant.clone() };
+    let markers = Markers::new(&context.table.storage, &context.instant);
     let written: HashSet<&str> = statuses.iter().filter_map(|status| status.stat.path.as_deref()).collect();
     for marker in markers.list().await? {
         let is_base_file = matches!(marker.marker_type, MarkerType::Create | MarkerType::Merge);

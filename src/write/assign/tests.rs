@@ -1,0 +1,166 @@
+use super::*;
+use crate::index::{Move, TaggedRow};
+use crate::table::{FileSlice, InstantTime};
+use crate::write::testing;
+
+const AVERAGE: u64 = 100;
+
+fn base_file(partition: &str, file_id: &str, size: u64) -> BaseFile {
+    let instant = InstantTime::parse("20240101000000000").unwrap();
+    let name = format!("{file_id}_0-0-0_{instant}.parquet");
+    BaseFile { partition: partition.to_string(), name, file_id: file_id.to_string(), instant, size }
+}
+
+fn view(files: &[BaseFile]) -> FileSystemView {
+    let mut view = FileSystemView::default();
+    for file in files {
+        view.partitions.entry(file.partition.clone()).or_default().push(FileSlice {
+            partition: file.partition.clone(),
+            file_id: file.file_id.clone(),
+            base_instant: file.instant.clone(),
+            base_file: Some(file.clone()),
+            log_files: Vec::new(),
+        });
+    }
+    view
+}
+
+/// Max file size 1,000 and small file limit 500, of records of 100 bytes.
+fn context(operation: Operation) -> WriteContext {
+    let mut context = testing::context_without_table(operation);
+    context.average_record_size = AVERAGE;
+    context.config.parquet.max_file_size = 1000;
+    context.config.small_file_limit = 500;
+    context
+}
+
+fn row(row: u32) -> RowRef {
+    RowRef { batch: 0, row }
+}
+
+fn new_rows(partition: &str, count: u32) -> Tagged {
+    let keys: Vec<String> = (0..count).map(|i| format!("k{i}")).collect();
+    let rows: Vec<_> = keys.iter().map(|key| (key.as_str(), partition, 0)).collect();
+    Tagged::untagged(vec![testing::keyed(&rows)], (0..count).map(row).collect())
+}
+
+/// `c <rows>` for a new group, `<file id> <rows>` for a merge.
+fn summary(plan: &Plan) -> Vec<String> {
+    let of = |task: &Task| match task {
+        Task::Create { partition, rows } => format!("new {partition} {}", rows.len()),
+        Task::Merge(task) => format!("{} +{} -{}", task.base.file_id, task.rows.len(), task.moved_away.len()),
+    };
+    plan.tasks.iter().map(of).collect()
+}
+
+#[test]
+fn inserts_fill_small_files_in_listing_order_then_new_groups() {
+    let small = |id: &str, size| base_file("p", id, size);
+    let cases: &[(&str, Vec<BaseFile>, u32, &[&str])] = &[
+        ("no file: full groups, then the rest", vec![], 25, &["new p 10", "new p 10", "new p 5"]),
+        ("no more than there is", vec![small("a", 100)], 3, &["a +3 -0"]),
+        ("what fits of (max − size) / average", vec![small("a", 499)], 7, &["a +5 -0", "new p 2"]),
+        ("listing order", vec![small("a", 400), small("b", 300)], 14, &["a +6 -0", "b +7 -0", "new p 1"]),
+        ("not small", vec![small("a", 500)], 1, &["new p 1"]),
+        ("small, but of another partition", vec![base_file("q", "a", 1)], 1, &["new p 1"]),
+    ];
+    for (name, files, count, want) in cases {
+        let plan = assign(&context(Operation::Upsert), new_rows("p", *count), &view(files)).unwrap();
+        assert_eq!(summary(&plan), *want, "{name}");
+    }
+}
+
+#[test]
+fn every_insert_goes_to_exactly_one_file() {
+    let plan = assign(&context(Operation::Upsert), new_rows("p", 37), &view(&[base_file("p", "a", 300)])).unwrap();
+    let mut rows: Vec<RowRef> = plan
+        .tasks
+        .into_iter()
+        .flat_map(|task| match task {
+            Task::Create { rows, .. } => rows,
+            Task::Merge(task) => task.rows,
+        })
+        .collect();
+    rows.sort();
+    assert_eq!(rows, (0..37).map(row).collect::<Vec<_>>());
+}
+
+#[test]
+fn packing_and_splitting_follow_their_settings() {
+    let mut off = context(Operation::Insert);
+    off.config.small_file_limit = 0;
+    let files = view(&[base_file("p", "a", 1)]);
+    assert_eq!(summary(&assign(&off, new_rows("p", 1), &files).unwrap()), ["new p 1"], "limit 0 turns packing off");
+
+    let mut split = context(Operation::Insert);
+    split.config.insert_auto_split = false;
+    split.config.insert_split_size = 2;
+    let plan = assign(&split, new_rows("p", 3), &view(&[])).unwrap();
+    assert_eq!(summary(&plan), ["new p 2", "new p 1"], "split size in rows");
+}
+
+#[test]
+fn a_group_that_is_being_clustered_takes_no_inserts_and_no_updates() {
+    let mut clustering = view(&[base_file("p", "a", 1)]);
+    clustering.pending_clustering.insert(("p".to_string(), "a".to_string()));
+    let plan = assign(&context(Operation::Upsert), new_rows("p", 1), &clustering).unwrap();
+    assert_eq!(summary(&plan), ["new p 1"]);
+
+    let mut update = new_rows("p", 1);
+    update.groups.push(base_file("p", "a", 1));
+    update.rows[0].group = Some(0);
+    let refused = assign(&context(Operation::Upsert), update, &clustering).unwrap_err();
+    assert_eq!(refused.code(), "write-pending-clustering");
+}
+
+#[test]
+fn updates_moves_and_inserts_of_one_group_are_one_task() {
+    let mut batch = testing::keyed(&[("a", "p", 1), ("b", "q", 2), ("c", "p", 3), ("gone", "p", 4), ("d", "p", 5)]);
+    batch.deleted = Some(vec![false, false, false, true, false].into());
+    let tagged = Tagged {
+        batches: vec![batch],
+        rows: vec![
+            TaggedRow { row: row(0), group: Some(0) },
+            TaggedRow { row: row(1), group: None },
+            TaggedRow { row: row(2), group: None },
+            TaggedRow { row: row(3), group: None },
+            TaggedRow { row: row(4), group: Some(1) },
+            TaggedRow { row: row(4), group: Some(0) },
+        ],
+        groups: vec![base_file("p", "f0", 100), base_file("p", "f1", 900)],
+        moves: vec![Move { row: row(1), group: 0 }],
+    };
+    let files = view(&tagged.groups);
+    let plan = assign(&context(Operation::Upsert), tagged, &files).unwrap();
+    assert_eq!(summary(&plan), ["f0 +3 -1", "f1 +1 -0", "new q 1"], "a delete of an unknown key is dropped");
+
+    let profile = plan.workload_profile();
+    assert_eq!(profile.operation_type, "UPSERT");
+    let stats = |partition: &str| -> Vec<(String, String, u64, u64)> {
+        let stats = profile.partition_to_write_stats[partition].iter();
+        stats.map(|s| (s.file_id.clone(), s.prev_commit.clone(), s.num_inserts, s.num_update_writes)).collect()
+    };
+    let text = String::from;
+    assert_eq!(
+        stats("p"),
+        [
+            (text(""), text("null"), 1, 0),
+            (text("f0"), text("20240101000000000"), 0, 3),
+            (text("f1"), text("20240101000000000"), 0, 1),
+        ]
+    );
+    assert_eq!(stats("q"), [(text(""), text("null"), 1, 0)]);
+}
+
+#[test]
+fn inserts_keep_duplicates_in_small_files_unless_told_otherwise() {
+    let merges_by_key = |operation, allow| {
+        let mut context = context(operation);
+        context.config.allow_duplicate_on_inserts = allow;
+        let plan = assign(&context, new_rows("p", 1), &view(&[base_file("p", "a", 1)])).unwrap();
+        matches!(&plan.tasks[..], [Task::Merge(task)] if !task.keeps_duplicates)
+    };
+    assert!(!merges_by_key(Operation::Insert, true));
+    assert!(merges_by_key(Operation::Insert, false));
+    assert!(merges_by_key(Operation::Upsert, true));
+}
