@@ -52,7 +52,6 @@ impl Record {
     }
 
     /// Schema defaults are not applied, as in Hudi.
-    #[cold]
     fn fill_missing(&mut self) -> Fallible {
         for (i, column) in self.columns.iter_mut().enumerate().filter(|(i, _)| self.seen[*i] != self.turn) {
             if !column.nullable {

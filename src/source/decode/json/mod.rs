@@ -1,4 +1,22 @@
-//! JSON objects to Arrow columns by a schema-driven scanner (streamer-options.md §10, path A of 1.0.2): exact or refused.
+//! JSON objects to Arrow columns by a schema-driven scanner: no tape, no tree, nothing boxed for a row.
+//!
+//! Knows one schema and one record at a time, no file and no source. Look at [`JsonDecoder`] first. `scan` reads strict
+//! JSON, `fill` decides which value goes into which column, `columns` grows them and cuts them back; `tests/twin`
+//! is the slow and obvious decoder that it is compared with. Invariants: a value is stored exactly (a double: the nearest one) or
+//! the record is refused; a refused record leaves no trace.
+//!
+//! The rules are those of Hudi 1.0.2's `MercifulJsonConverter` (streamer-options.md §10, path A), with or without a
+//! transformer, and without what it loses:
+//!
+//! | field | takes | refuses, where Hudi would store something else |
+//! | --- | --- | --- |
+//! | int, long | integers, also as `2.0`, `1e3`, `"2"` | fractions (cut), what is out of range (wraps) |
+//! | float, double | numbers, also in text; `"NaN"`, `"Infinity"` | what is out of range (infinity) |
+//! | string | text; any other value as its JSON text, `1e3` as `1E+3` | |
+//! | decimal | numbers and text of numbers; padded Base64 | digits that do not fit; `"1234"` is no Base64 |
+//! | timestamp, date, time | numbers in the unit of the field, ISO text | text finer than the unit |
+//! | fixed | a list of exactly as many byte numbers | lists of another length (cut, or filled with zeros) |
+//! | all | `null` or nothing where nullable | text after the object (ignored) |
 
 mod columns;
 mod decimal;
@@ -16,16 +34,21 @@ pub(super) use fail::{Fallible, shown};
 pub(super) use scan::Cursor;
 use std::sync::Arc;
 
-/// Why a record cannot be taken; the caller adds where it came from. Bytes count from 1 at the start of the record.
+/// Why a record cannot be taken; the caller adds where it came from. Bytes count from 1 at the start of the record;
+/// a value is cut to 200 characters; a field is a path like `a.b[3].c`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
+    /// The record must be repaired, or skipped, whatever the schema.
     #[error("not a JSON object: {why} at byte {at}")]
     Malformed { why: String, at: usize },
+    /// The schema or the value is wrong.
     #[error("field {field}: {value} {why} (at byte {at})")]
     Value { field: String, value: String, why: String, at: usize },
+    /// As with [`JsonError::Value`], but there is no value to show.
     #[error("field {field} is missing, and the schema does not let it be null")]
     Missing { field: String },
+    /// The schema must change, whatever the records.
     #[error("field {field} is {data_type} in the schema, which JSON cannot fill")]
     UnsupportedType { field: String, data_type: String },
 }
