@@ -1,9 +1,34 @@
-//! Schemas: where they come from, Avro ⇄ Arrow, inference, evolution.
+//! Schemas: where they come from, Avro ⇄ Arrow, evolution.
 //!
 //! Sees config and storage; knows no table and no source. Look at [`TableSchema`] first. Invariants: an Avro schema and
-//! its Arrow twin always say the same; what one cannot say of the other is refused by name.
+//! its Arrow twin always say the same; what one cannot say of the other is refused by name; unions have null first.
+
+mod avro;
+mod error;
+mod evolve;
+mod from_arrow;
+mod provider;
+mod rewrite;
+
+pub use error::{Error, Result};
+pub use evolve::{EvolutionOptions, deduce_writer_schema};
+pub use provider::{ProvidedSchemas, provide};
+pub use rewrite::rewrite;
 
 use arrow::datatypes::SchemaRef;
+use serde_json::{Value, json};
+
+/// Metadata key of an Arrow text field that is an Avro enum: a JSON list of its symbols.
+pub const ENUM_SYMBOLS: &str = "avro.enum.symbols";
+
+/// The five meta columns, in front of every stored row (`HoodieRecord.HOODIE_META_COLUMNS`, 0.15).
+const META_COLUMNS: [&str; 5] = [
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+];
 
 /// A record schema in both worlds, without meta columns.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,71 +38,49 @@ pub struct TableSchema {
     pub arrow: SchemaRef,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    #[error("{path}: {why}")]
-    BadSchema { path: String, why: String },
-}
-
-impl Error {
-    pub fn code(&self) -> &'static str {
-        match self {
-            Error::BadSchema { .. } => "schema-bad",
-        }
-    }
-}
-
-pub type Result<T> = std::result::Result<T, Error>;
-
 impl TableSchema {
-    /// Parses and checks; recursive schemas, unions of more than one non-null branch and the types that Spark cannot
-    /// read are refused by name.
-    pub fn from_avro(_json: &str) -> Result<TableSchema> {
-        todo!()
+    /// Parses and checks. Recursive schemas, unions of more than one non-null branch and the types that Spark cannot read,
+    /// or not write on (base-file.md §3.1), are refused by name. Meta columns, which some commits carry, are left out.
+    pub fn from_avro(json: &str) -> Result<TableSchema> {
+        let mut record = avro::parse(json)?;
+        if let Some(fields) = record["fields"].as_array_mut() {
+            fields.retain(|f| !f["name"].as_str().is_some_and(|n| META_COLUMNS.contains(&n)));
+        }
+        TableSchema::from_record(record)
     }
+
     /// For inferred or transformed rows: names and namespaces as Hudi gives them (`hoodie.<table>.<table>_record`).
-    pub fn from_arrow(_schema: &SchemaRef, _table_name: &str) -> Result<TableSchema> {
-        todo!()
+    pub fn from_arrow(schema: &SchemaRef, table_name: &str) -> Result<TableSchema> {
+        TableSchema::from_record(from_arrow::record(schema, table_name)?)
     }
+
     /// The same with the five meta columns in front.
     pub fn with_meta_columns(&self) -> TableSchema {
-        todo!()
+        let mut record: Value = serde_json::from_str(&self.avro).expect("the schema was parsed before");
+        let meta =
+            META_COLUMNS.iter().map(|n| json!({"name": n, "type": ["null", "string"], "doc": "", "default": null}));
+        if let Some(fields) = record["fields"].as_array_mut() {
+            fields.splice(0..0, meta);
+        }
+        let mut arrow: Vec<arrow::datatypes::FieldRef> = META_COLUMNS
+            .iter()
+            .map(|n| arrow::datatypes::Field::new(*n, arrow::datatypes::DataType::Utf8, true).into())
+            .collect();
+        arrow.extend(self.arrow.fields().iter().cloned());
+        TableSchema { avro: record.to_string(), arrow: std::sync::Arc::new(arrow::datatypes::Schema::new(arrow)) }
+    }
+
+    /// From a record whose named types are all written out where they are used.
+    fn from_record(record: Value) -> Result<TableSchema> {
+        let arrow = avro::to_arrow(&record)?;
+        Ok(TableSchema { avro: avro::collapse(record).to_string(), arrow })
+    }
+
+    /// The record with its named types written out where they are used.
+    fn record(&self) -> Result<Value> {
+        avro::parse(&self.avro)
     }
 }
 
-/// A schema provider's answer.
-#[derive(Debug, Clone)]
-pub struct ProvidedSchemas {
-    pub source: TableSchema,
-    /// `None`: same as source, or deduced from the transformed rows when there is a transformer.
-    pub target: Option<TableSchema>,
-}
-
-/// Reads the provider's schemas; `Ok(None)` when there is no provider.
-pub async fn provide(_config: &crate::config::SchemaProviderConfig) -> Result<Option<ProvidedSchemas>> {
-    todo!()
-}
-
-/// What evolution allows (see `HoodieSchemaUtils.deduceWriterSchema`).
-#[derive(Debug, Clone, Copy)]
-pub struct EvolutionOptions {
-    pub reconcile: bool,
-    pub set_null_for_missing_columns: bool,
-    pub allow_column_drop: bool,
-}
-
-/// The writer schema of a commit, from the incoming schema and the table's.
-pub fn deduce_writer_schema(
-    _incoming: &TableSchema,
-    _table: Option<&TableSchema>,
-    _options: EvolutionOptions,
-) -> Result<TableSchema> {
-    todo!()
-}
-
-/// Brings rows (of an older file, or of a batch) to `target`: columns by name, missing ones null, promotable types cast
-/// (also inside structs, lists and maps); anything else is an error naming the column. Cheap when schemas are equal.
-pub fn rewrite(_batch: &arrow::array::RecordBatch, _target: &SchemaRef) -> Result<arrow::array::RecordBatch> {
-    todo!()
-}
+#[cfg(test)]
+mod tests;

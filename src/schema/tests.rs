@@ -1,0 +1,208 @@
+use super::*;
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+    TimestampMillisecondArray,
+};
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, TimeUnit, TimestampMicrosecondType};
+use std::sync::Arc;
+
+fn avro(fields: &str) -> String {
+    format!(r#"{{"type":"record","name":"R","namespace":"n","fields":[{fields}]}}"#)
+}
+
+fn table(fields: &str) -> TableSchema {
+    TableSchema::from_avro(&avro(fields)).expect(fields)
+}
+
+fn field_type(schema: &str) -> Result<DataType> {
+    let schema = TableSchema::from_avro(&avro(&format!(r#"{{"name":"f","type":{schema}}}"#)))?;
+    Ok(schema.arrow.field(0).data_type().clone())
+}
+
+#[test]
+fn avro_types_have_arrow_twins() {
+    let utc = |unit| DataType::Timestamp(unit, Some("UTC".into()));
+    let cases = [
+        (r#""boolean""#, DataType::Boolean),
+        (r#""int""#, DataType::Int32),
+        (r#""long""#, DataType::Int64),
+        (r#""float""#, DataType::Float32),
+        (r#""double""#, DataType::Float64),
+        (r#""string""#, DataType::Utf8),
+        (r#""bytes""#, DataType::Binary),
+        (r#"["string","null"]"#, DataType::Utf8),
+        (r#"{"type":"int","logicalType":"date"}"#, DataType::Date32),
+        (r#"{"type":"long","logicalType":"timestamp-millis"}"#, utc(TimeUnit::Millisecond)),
+        (r#"{"type":"long","logicalType":"timestamp-micros"}"#, utc(TimeUnit::Microsecond)),
+        (r#"{"type":"bytes","logicalType":"decimal","precision":10,"scale":2}"#, DataType::Decimal128(10, 2)),
+        (
+            r#"{"type":"fixed","name":"x","size":5,"logicalType":"decimal","precision":10,"scale":2}"#,
+            DataType::Decimal128(10, 2),
+        ),
+        (r#"{"type":"enum","name":"e","symbols":["A","B"]}"#, DataType::Utf8),
+        (
+            r#"{"type":"array","items":["null","int"]}"#,
+            DataType::List(Arc::new(Field::new("element", DataType::Int32, true))),
+        ),
+    ];
+    for (schema, want) in cases {
+        assert_eq!(field_type(schema).expect(schema), want, "{schema}");
+    }
+}
+
+#[test]
+fn what_hudi_cannot_live_with_is_refused_by_name() {
+    let cases = [
+        (r#"["int","string"]"#, "union of 2 types"),
+        (r#"{"type":"int","logicalType":"time-millis"}"#, "time-millis"),
+        (r#"{"type":"string","logicalType":"uuid"}"#, "uuid"),
+        (r#"{"type":"fixed","name":"x","size":5}"#, "fixed"),
+        (r#"{"type":"long","logicalType":"local-timestamp-micros"}"#, "local-timestamp-micros"),
+        (r#"{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}"#, "contains itself"),
+        (r#"{"type":"fixed","name":"x","size":2,"logicalType":"decimal","precision":10,"scale":2}"#, "does not hold"),
+    ];
+    for (schema, word) in cases {
+        let error = field_type(schema).expect_err(schema).to_string();
+        assert!(error.contains(word), "{schema}: {error}");
+    }
+    assert!(matches!(TableSchema::from_avro("{"), Err(Error::Parse { .. })));
+    assert!(matches!(TableSchema::from_avro(r#""int""#), Err(Error::Parse { .. })));
+}
+
+#[test]
+fn named_types_are_written_once_and_nulls_come_first() {
+    let point = r#"{"type":"record","name":"P","fields":[{"name":"x","type":["int","null"],"default":3}]}"#;
+    let schema = table(&format!(r#"{{"name":"a","type":{point}}},{{"name":"b","type":["P","null"]}}"#));
+    assert_eq!(schema.arrow.field(0).data_type(), schema.arrow.field(1).data_type());
+    assert_eq!(schema.avro.matches(r#""name":"P""#).count(), 1, "{}", schema.avro);
+    assert!(schema.avro.contains(r#"["null","n.P"]"#), "{}", schema.avro);
+    assert!(schema.avro.contains(r#"{"name":"x","type":["null","int"],"default":null}"#), "{}", schema.avro);
+    assert_eq!(TableSchema::from_avro(&schema.avro).expect("its own text"), schema);
+}
+
+#[test]
+fn meta_columns_stand_in_front_and_are_left_out_again() {
+    let schema = table(r#"{"name":"a","type":"int"}"#);
+    let meta = schema.with_meta_columns();
+    assert_eq!(meta.arrow.fields().len(), 6);
+    assert_eq!(meta.arrow.field(0).name(), "_hoodie_commit_time");
+    assert!(meta.avro.contains(r#"{"name":"_hoodie_commit_time","type":["null","string"],"doc":"","default":null}"#));
+    assert_eq!(TableSchema::from_avro(&meta.avro).expect("reads"), schema);
+}
+
+/// Names as Hudi 0.15 on Spark gave them in the golden table of all types.
+#[test]
+fn arrow_rows_get_hudis_names() {
+    let inner = Field::new("v", DataType::Decimal128(6, 3), true);
+    let pair = DataType::Struct(vec![inner].into());
+    let arrow = Arc::new(Schema::new(vec![
+        Field::new("de", DataType::Decimal128(10, 2), true),
+        Field::new("am", DataType::List(Arc::new(Field::new("item", pair, true))), true),
+    ]));
+    let schema = TableSchema::from_arrow(&arrow, "v6-cow").expect("all types have a twin");
+    assert!(
+        schema.avro.starts_with(r#"{"type":"record","name":"v6__cow_record","namespace":"hoodie.v6__cow""#),
+        "{}",
+        schema.avro
+    );
+    assert!(
+        schema.avro.contains(r#""name":"fixed","namespace":"hoodie.v6__cow.v6__cow_record.de","size":5"#),
+        "{}",
+        schema.avro
+    );
+    assert!(schema.avro.contains(r#""name":"am","namespace":"hoodie.v6__cow.v6__cow_record""#), "{}", schema.avro);
+    for (data_type, word) in [(DataType::Null, "CAST"), (DataType::Timestamp(TimeUnit::Nanosecond, None), "arrow_cast")]
+    {
+        let odd = Arc::new(Schema::new(vec![Field::new("f", data_type, true)]));
+        assert!(TableSchema::from_arrow(&odd, "t").expect_err("no twin").to_string().contains(word));
+    }
+}
+
+#[test]
+fn evolution_allows_what_readers_survive() {
+    let long = r#"{"name":"a","type":"long"}"#;
+    let int = r#"{"name":"a","type":"int"}"#;
+    let both = r#"{"name":"a","type":"int"},{"name":"b","type":["null","string"]}"#;
+    let null_b = EvolutionOptions { set_null_for_missing_columns: true, ..Default::default() };
+    let drop_b = EvolutionOptions { allow_column_drop: true, ..Default::default() };
+    let plain = EvolutionOptions::default();
+    let millis = r#"{"name":"t","type":{"type":"long","logicalType":"timestamp-millis"}}"#;
+    let micros = r#"{"name":"t","type":{"type":"long","logicalType":"timestamp-micros"}}"#;
+    let allowed = [
+        ("widening", int, long, plain, long),
+        ("narrower rows widen", long, int, plain, long),
+        ("a new nullable column", int, both, plain, both),
+        ("a missing column filled", both, int, null_b, both),
+        ("a missing column dropped", both, int, drop_b, int),
+        ("millis into micros", micros, millis, plain, micros),
+    ];
+    for (name, stored, incoming, options, want) in allowed {
+        let got = deduce_writer_schema(&table(incoming), Some(&table(stored)), options).expect(name);
+        assert_eq!(got.arrow, table(want).arrow, "{name}");
+    }
+    let refused = [
+        ("a missing column", both, int, "b"),
+        ("a new required column", int, r#"{"name":"a","type":"int"},{"name":"c","type":"int"}"#, "c"),
+        ("another type", int, r#"{"name":"a","type":"string"}"#, "a is Int32"),
+        ("micros into millis", millis, micros, "timestamp-millis"),
+    ];
+    for (name, stored, incoming, word) in refused {
+        let error = deduce_writer_schema(&table(incoming), Some(&table(stored)), plain).expect_err(name).to_string();
+        assert!(error.contains(word), "{name}: {error}");
+    }
+    let relaxed = deduce_writer_schema(&table(r#"{"name":"a","type":["null","int"]}"#), Some(&table(int)), plain)
+        .expect("relaxes");
+    assert!(relaxed.arrow.field(0).is_nullable());
+}
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    let fields: Vec<Field> = columns.iter().map(|(n, c)| Field::new(*n, c.data_type().clone(), true)).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|c| c.1).collect())
+        .expect("columns fit")
+}
+
+#[test]
+fn rows_are_rewritten_exactly() {
+    let rows = batch(vec![
+        ("b", Arc::new(Int32Array::from(vec![Some(1), None]))),
+        ("f", Arc::new(Float32Array::from(vec![0.1, -2.5]))),
+        ("t", Arc::new(TimestampMillisecondArray::from(vec![Some(-1), Some(1_709_937_000_123)]).with_timezone("UTC"))),
+        ("gone", Arc::new(StringArray::from(vec!["x", "y"]))),
+    ]);
+    let target = table(
+        r#"{"name":"new","type":["null","string"]},{"name":"b","type":["null","long"]},{"name":"f","type":"double"},
+           {"name":"t","type":["null",{"type":"long","logicalType":"timestamp-micros"}]}"#,
+    );
+    let out = rewrite(&rows, &target.arrow).expect("all promotable");
+    assert_eq!(out.schema(), target.arrow);
+    assert_eq!(out.column(0).null_count(), 2);
+    assert_eq!(out.column(1).as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(1), None]));
+    assert_eq!(out.column(2).as_primitive::<Float64Type>().value(0), 0.1);
+    assert_eq!(out.column(3).as_primitive::<TimestampMicrosecondType>().values(), &[-1000, 1_709_937_000_123_000]);
+}
+
+#[test]
+fn rows_that_do_not_fit_name_the_column() {
+    let rows = batch(vec![("a", Arc::new(Int64Array::from(vec![Some(1), None])))]);
+    let cases = [
+        (r#"{"name":"a","type":"long"}"#, "null in row 1"),
+        (r#"{"name":"a","type":["null","int"]}"#, "do not fit"),
+        (r#"{"name":"a","type":["null","long"]},{"name":"z","type":"int"}"#, "missing"),
+    ];
+    for (schema, word) in cases {
+        let error = rewrite(&rows, &table(schema).arrow).expect_err(schema).to_string();
+        assert!(error.contains(word), "{schema}: {error}");
+    }
+}
+
+/// Spark's writers name list items and map entries otherwise; no value moves for that.
+#[test]
+fn lists_of_other_writers_take_our_names() {
+    let values = Arc::new(StringArray::from(vec!["x", "y"])) as ArrayRef;
+    let item = Arc::new(Field::new("array", DataType::Utf8, false));
+    let list = ListArray::new(item, arrow::buffer::OffsetBuffer::from_lengths([2]), values, None);
+    let rows = batch(vec![("l", Arc::new(list))]);
+    let target = table(r#"{"name":"l","type":["null",{"type":"array","items":["null","string"]}]}"#);
+    let out = rewrite(&rows, &target.arrow).expect("only names differ");
+    assert_eq!(out.column(0).as_list::<i32>().values().as_string::<i32>().value(1), "y");
+}
