@@ -1,4 +1,8 @@
 use super::*;
+use crate::source::decode::json::JsonDecoder;
+use arrow::array::Array;
+use proptest::prelude::*;
+use serde_json::Value;
 
 fn observe(records: &[&str]) -> SchemaInference {
     let mut inference = SchemaInference::new();
@@ -138,6 +142,57 @@ fn pieces_merge_into_what_one_pass_sees() {
             pieces.merge(observe(&records[first..second]));
             pieces.merge(observe(&records[second..]));
             assert_eq!(pieces.finish().as_ref(), Ok(&whole), "cut at {first} and {second}");
+        }
+    }
+}
+
+/// Records that agree on the kind of each field, most of the time.
+fn records() -> impl Strategy<Value = Vec<Value>> {
+    let kind = prop_oneof![
+        Just(any::<i64>().prop_map(Value::from).boxed()),
+        Just(prop_oneof![(-9i64..9).prop_map(Value::from), (-9.0..9.0).prop_map(Value::from)].boxed()),
+        Just(any::<bool>().prop_map(Value::from).boxed()),
+        Just(any::<String>().prop_map(Value::from).boxed()),
+        Just(prop_oneof![any::<bool>().prop_map(Value::from), any::<String>().prop_map(Value::from)].boxed()),
+    ];
+    let nested = kind.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|item| proptest::collection::vec(item, 0..3).prop_map(Value::Array).boxed()),
+            proptest::collection::vec(inner, 1..4).prop_map(|fields| object(fields).boxed()),
+        ]
+    });
+    proptest::collection::vec(nested, 1..5).prop_flat_map(|fields| proptest::collection::vec(object(fields), 1..6))
+}
+
+/// Objects with some of the fields `a`, `b`, …, in any order, and some of them null.
+fn object(fields: Vec<BoxedStrategy<Value>>) -> impl Strategy<Value = Value> {
+    let nullable = |value| prop_oneof![4 => value, 1 => Just(Value::Null)];
+    let fields: Vec<_> = ('a'..).zip(fields).map(|(name, value)| (Just(name.to_string()), nullable(value))).collect();
+    let len = fields.len();
+    (fields.prop_shuffle(), 0..=len).prop_map(|(mut entries, keep)| {
+        entries.truncate(keep.max(1));
+        Value::Object(entries.into_iter().collect())
+    })
+}
+
+proptest! {
+    #[test]
+    fn inferred_schema_takes_every_record_and_keeps_its_fields(records in records()) {
+        let mut inference = SchemaInference::new();
+        for record in &records {
+            inference.observe(record.to_string().as_bytes()).unwrap();
+        }
+        let Ok(inferred) = inference.finish() else { return Ok(()) };
+        let mut decoder = JsonDecoder::new(inferred.schema.clone(), false).unwrap();
+        for record in &records {
+            prop_assert_eq!(decoder.decode(record.to_string().as_bytes(), 0), Ok(()), "{}", record);
+        }
+        let batch = decoder.flush();
+        for (field, column) in inferred.schema.fields().iter().zip(batch.columns()) {
+            for (i, record) in records.iter().enumerate() {
+                let has_value = record.get(field.name()).is_some_and(|v| !v.is_null());
+                prop_assert_eq!(column.is_valid(i), has_value, "{} of {}", field.name(), record);
+            }
         }
     }
 }
