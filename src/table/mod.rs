@@ -87,6 +87,7 @@ impl Table {
     /// Creates `T.commit.requested`: empty, but for a replacecommit, where it is the plan without clustering that Hudi
     /// writes for insert_overwrite and delete_partition.
     pub async fn request(&self, time: &InstantTime, action: Action) -> Result<()> {
+        debug_assert!(action.is_write(), "services request with a plan, by create_instant");
         let content = match action {
             Action::ReplaceCommit => RequestedReplace::default().to_file(),
             _ => Bytes::new(),

@@ -128,6 +128,21 @@ async fn tables_that_we_cannot_keep_up_are_refused_by_name() {
 }
 
 #[tokio::test]
+async fn tables_of_hudi_1x_are_refused_and_merge_on_read_is_told() {
+    for name in ["v8_cow_part", "v9_cow_part"] {
+        let (_folder, path) = golden(name);
+        assert_eq!(Table::open(storage(&path)).await.expect_err(name).code(), "table-version", "{name}");
+    }
+    let (_folder, path) = golden("v6_mor_logs");
+    let table = open(&path).await;
+    assert!(table.properties.is_merge_on_read());
+    let timeline = table.timeline().await.expect("timeline");
+    let view = FileSystemView::load(&table, &timeline, None).await.expect("view");
+    let with_logs = view.partitions.values().flatten().filter(|s| s.base_file.is_some() && !s.log_files.is_empty());
+    assert!(with_logs.count() > 0);
+}
+
+#[tokio::test]
 async fn a_table_is_made_once_and_found_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let new = NewTable { name: "t".into(), table_type: COPY_ON_WRITE.into(), ..NewTable::default() };

@@ -229,6 +229,13 @@ async fn what_we_must_not_roll_back_is_refused_by_name() {
     let error = rollback_failed_writes(&open(&path).await).await.expect_err("metadata table");
     assert_eq!(error.code(), "service-rollback-metadata-table");
 
+    // Merge-on-read, whose log blocks need a rollback block.
+    let (_folder, _path, table) = failed("v6_mor_logs").await;
+    let time = table.new_instant(&table.timeline().await.expect("timeline"));
+    table.request(&time, Action::DeltaCommit).await.expect("requested");
+    let error = rollback_failed_writes(&table).await.expect_err("merge-on-read");
+    assert_eq!(error.code(), "service-rollback-merge-on-read");
+
     // A rollback of a completed write, asked for by hand.
     let (_folder, path, table) = failed("v6_cow_no_mdt").await;
     let completed = table.timeline().await.expect("timeline").last_completed_write().expect("one").clone();
