@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde_json::Value;
 
-use super::{Row, Scratch, Streamer, Table};
+use super::{Job, Model, Row, Scratch, Streamer, Table};
 
 /// Hudi keeps full paths in clean, rollback and clustering files, so these tables work only where they were made.
 const HOME: &str = "/tmp/hudi-golden";
@@ -16,7 +16,7 @@ pub struct Golden {
     pub table: Table,
     pub scratch: Scratch,
     spec: Value,
-    _home: MutexGuard<'static, ()>,
+    home: MutexGuard<'static, ()>,
 }
 
 impl Golden {
@@ -36,7 +36,7 @@ impl Golden {
             table: Table::at(path),
             scratch: Scratch::new(),
             spec: serde_json::from_str(&spec).expect("the description is JSON"),
-            _home: home,
+            home,
         }
     }
 
@@ -62,12 +62,9 @@ impl Golden {
         }
         call
     }
-}
 
-impl Drop for Golden {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let _ = fs::remove_dir_all(&self.table.path);
-        }
+    /// A job on this table; it has the place of golden tables for itself until the first part is dropped.
+    pub fn into_job(self, call: Streamer, model: Model) -> (impl Drop, Job) {
+        (self.home, Job::on(self.scratch, call, self.table, model))
     }
 }

@@ -2,6 +2,7 @@
 //! model of a table to compare with.
 
 mod golden;
+mod job;
 mod model;
 mod oracle;
 mod scratch;
@@ -9,11 +10,12 @@ mod streamer;
 mod table;
 
 pub use golden::Golden;
-pub use model::{Model, Rule, assert_same_rows, normal};
-pub use oracle::{READERS, Reader, SPARK_0_15, SPARK_1_0, oracle, peers_enabled};
-pub use scratch::Scratch;
+pub use job::{BASE_TIME_MS, Job};
+pub use model::{Model, Rule, assert_same_rows};
+pub use oracle::{HUDI_RS, READERS, Reader, SPARK_0_15, SPARK_1_0, oracle, peers_enabled};
+pub use scratch::{BASE_SCHEMA, Scratch};
 pub use streamer::{Run, Running, Streamer};
-pub use table::Table;
+pub use table::{CHECKPOINT_KEYS, Table};
 
 pub use serde_json::{Map, Value, json};
 
@@ -40,3 +42,13 @@ macro_rules! row {
     };
 }
 pub(crate) use row;
+
+/// Waits until `condition` holds; fails when that takes longer than any machine needs.
+#[track_caller]
+pub fn wait_for(what: &str, condition: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,111 @@
+//! A job in the making: files go in, rounds run, and the model keeps pace with the table.
+
+use super::{Model, Row, Run, Scratch, Streamer, Table};
+
+/// Modification time of the first input file; each further one is a second newer.
+pub const BASE_TIME_MS: u64 = 1_700_000_000_000;
+
+pub struct Job {
+    pub scratch: Scratch,
+    pub call: Streamer,
+    pub table: Table,
+    pub model: Model,
+    fed: u64,
+}
+
+impl Job {
+    /// The base call with `schema`, changed by `with`.
+    pub fn new(schema: &str, model: Model, with: impl FnOnce(Streamer) -> Streamer) -> Job {
+        let scratch = Scratch::new();
+        scratch.file("schema.avsc", schema);
+        let call = with(Streamer::json(&scratch));
+        let table = Table::at(scratch.path("table"));
+        Job { scratch, call, table, model, fed: 0 }
+    }
+
+    /// A job that goes on with a table that is there.
+    pub fn on(scratch: Scratch, call: Streamer, table: Table, model: Model) -> Job {
+        Job { scratch, call, table, model, fed: 0 }
+    }
+
+    /// One more input file, newer than those before it; its name below `in/`.
+    pub fn feed(&mut self, rows: &[Row]) -> String {
+        let name = self.next_name();
+        self.scratch.lines(&format!("in/{name}"), rows);
+        self.scratch.touch(&format!("in/{name}"), BASE_TIME_MS + 1000 * self.fed);
+        name
+    }
+
+    /// As [`Job::feed`], with lines as they are.
+    pub fn feed_text(&mut self, text: &str) -> String {
+        let name = self.next_name();
+        self.scratch.file(&format!("in/{name}"), text);
+        self.scratch.touch(&format!("in/{name}"), BASE_TIME_MS + 1000 * self.fed);
+        name
+    }
+
+    fn next_name(&mut self) -> String {
+        self.fed += 1;
+        format!("round-{:03}.json", self.fed)
+    }
+
+    /// The checkpoint after all that was fed is read.
+    pub fn position(&self) -> String {
+        (BASE_TIME_MS + 1000 * self.fed).to_string()
+    }
+
+    /// Runs a round over what was fed; it must commit exactly once. The instant it made.
+    #[track_caller]
+    pub fn round(&self, op: &str) -> String {
+        self.commits(&self.call.clone().op(op))
+    }
+
+    /// As [`Job::round`], with another call.
+    #[track_caller]
+    pub fn commits(&self, call: &Streamer) -> String {
+        let before = self.table.commits().len();
+        let run = call.run().ok();
+        let commits = self.table.commits();
+        assert!(commits.len() == before + 1, "expected one more commit than {before}, found {commits:?}\n{run}");
+        self.table.last_commit()
+    }
+
+    #[track_caller]
+    pub fn upsert(&mut self, rows: &[Row]) -> String {
+        self.feed(rows);
+        let instant = self.round("UPSERT");
+        self.model.upsert(&instant, rows);
+        instant
+    }
+
+    #[track_caller]
+    pub fn insert(&mut self, rows: &[Row]) -> String {
+        self.feed(rows);
+        let instant = self.round("INSERT");
+        self.model.insert(&instant, rows);
+        instant
+    }
+
+    #[track_caller]
+    pub fn bulk_insert(&mut self, rows: &[Row]) -> String {
+        self.feed(rows);
+        let instant = self.round("BULK_INSERT");
+        self.model.insert(&instant, rows);
+        instant
+    }
+
+    /// All readers see the model.
+    #[track_caller]
+    pub fn check(&self) {
+        self.model.assert_equals(&self.table);
+    }
+
+    /// A run that must leave the table as it is.
+    #[track_caller]
+    pub fn makes_no_instant(&self, call: &Streamer) -> Run {
+        let before = self.table.timeline();
+        let run = call.run().ok();
+        assert_eq!(before, self.table.timeline(), "no instant was expected\n{run}");
+        run
+    }
+}
