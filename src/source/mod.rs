@@ -10,6 +10,7 @@ pub mod dfs;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::streaming::PartitionStream;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Name of the hidden column (UInt64, not null, last) that says where a row came from; present when asked for.
 pub const POSITION_COLUMN: &str = "_hoodie_streamer_source_position";
@@ -51,39 +52,75 @@ pub struct Batches {
     pub schema: SchemaRef,
     pub partitions: Vec<Arc<dyn PartitionStream>>,
     /// Rows skipped by `skip.invalid.records`, counted while reading.
-    pub skipped: Arc<std::sync::atomic::AtomicU64>,
-    /// Bytes decoded so far, for the progress bar.
-    pub bytes_read: Arc<std::sync::atomic::AtomicU64>,
+    pub skipped: Arc<AtomicU64>,
+    /// Bytes of input read so far, for the progress bar.
+    pub bytes_read: Arc<AtomicU64>,
 }
 
 /// A source of rows.
 #[async_trait::async_trait]
 pub trait Source: Send + Sync + std::fmt::Debug {
+    /// Fixes the next batch: what it holds and the position after it. Reads no rows, unless the schema is to be inferred.
     async fn fetch(&self, request: FetchRequest) -> Result<Fetch>;
-    /// Where the row with this [`POSITION_COLUMN`] value of the last fetch came from: `file:line`.
-    fn describe(&self, position: u64) -> String;
+    /// Where the row with this [`POSITION_COLUMN`] value of the last fetch came from: `file:line`. May read the input again.
+    async fn describe(&self, position: u64) -> String;
     /// After the commit that holds `checkpoint`.
     async fn on_commit(&self, checkpoint: &str) -> Result<()>;
 }
 
+/// Why rows cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     #[error(transparent)]
     Storage(#[from] crate::storage::Error),
+    #[error("input folder {root} does not exist: correct hoodie.streamer.source.dfs.root")]
+    MissingRoot { root: String },
+    #[error(
+        "checkpoint {checkpoint:?} is not one of a file source (epoch milliseconds of the newest file read{hint}); \
+         start anew with --ignore-checkpoint <any text>, or give --checkpoint <epoch milliseconds>"
+    )]
+    ForeignCheckpoint { checkpoint: String, hint: &'static str },
+    #[error(
+        "{place}: {cause} in {text}; correct the line, or leave such lines out with \
+         hoodie.streamer.source.json.skip.invalid.records=true"
+    )]
+    BadRecord { place: String, cause: decode::json::JsonError, text: String },
+    #[error(transparent)]
+    Schema(#[from] decode::json::JsonError),
+    #[error("{file}: {cause}")]
+    LineTooLong { file: String, cause: decode::lines::LineTooLong },
+    #[error("{file}: {why}")]
+    Unreadable { file: String, why: String },
+    #[error("the schema cannot be inferred: {0}")]
+    Inference(#[from] decode::infer::InferError),
+    #[error("{what}: {why}")]
+    Worker { what: &'static str, why: String },
 }
 
 impl Error {
+    /// Stable code of the kind of failure.
     pub fn code(&self) -> &'static str {
         match self {
             Error::Storage(e) => e.code(),
+            Error::MissingRoot { .. } => "source-missing-folder",
+            Error::ForeignCheckpoint { .. } => "source-foreign-checkpoint",
+            Error::BadRecord { cause, .. } => cause.code(),
+            Error::Schema(e) => e.code(),
+            Error::LineTooLong { .. } => "source-line-too-long",
+            Error::Unreadable { .. } => "source-unreadable-file",
+            Error::Inference(e) => e.code(),
+            Error::Worker { .. } => "internal",
         }
     }
 }
 
+/// Result of this room.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The source that the configuration names.
-pub fn open(_config: &crate::config::SourceConfig, _workers: usize) -> Result<Arc<dyn Source>> {
-    todo!()
+pub fn open(config: &crate::config::SourceConfig, workers: usize) -> Result<Arc<dyn Source>> {
+    match config.class {
+        crate::config::SourceClass::JsonDfs => Ok(Arc::new(dfs::JsonDfsSource::open(config, workers)?)),
+    }
 }

@@ -1,1 +1,173 @@
-//! Files of a folder, picked by modification time and path as Hudi's `DFSPathSelector` does.
+//! `JsonDFSSource`: JSON lines in the files of a folder, picked as Hudi's `DFSPathSelector` picks them.
+//!
+//! A fetch lists and picks ([`pick`]), cuts what it picked into pieces ([`pieces`]), and leaves the reading ([`read`]) to
+//! whoever polls a piece. Invariant: pieces in order give the lines of the files in order of (modification time, path).
+
+mod infer;
+mod pick;
+mod pieces;
+mod read;
+
+use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Result, Source};
+use crate::config::SourceConfig;
+use crate::storage::{FileInfo, Storage};
+use pieces::JsonPiece;
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Checkpoint of a first run that found no file (`Long.MIN_VALUE`, `DFSPathSelector` 0.15).
+const NO_FILES_YET: &str = "-9223372036854775808";
+
+/// Files as a source of JSON lines.
+#[derive(Debug)]
+pub struct JsonDfsSource {
+    input: Arc<Input>,
+    root: String,
+    skip_invalid: bool,
+    workers: usize,
+    memory: Mutex<Memory>,
+}
+
+/// What reading needs to know: where the files are.
+#[derive(Debug)]
+struct Input {
+    storage: Storage,
+}
+
+/// What an open source remembers between fetches.
+#[derive(Debug, Default)]
+struct Memory {
+    /// Files of the last fetch, by the number in a position.
+    files: Arc<Vec<FileInfo>>,
+    /// Every path seen so far; `None` before the first listing.
+    seen: Option<HashSet<String>>,
+}
+
+impl JsonDfsSource {
+    /// Opens the folder that `hoodie.streamer.source.dfs.root` names.
+    pub fn open(config: &SourceConfig, workers: usize) -> Result<JsonDfsSource> {
+        let root = config.dfs_root.clone().unwrap_or_default();
+        let storage = Storage::open(&root)?;
+        Ok(JsonDfsSource {
+            input: Arc::new(Input { storage }),
+            root,
+            skip_invalid: config.skip_invalid_records,
+            workers,
+            memory: Mutex::default(),
+        })
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// New names whose time is not newer than the checkpoint: Hudi, and we, never read them.
+    fn late_files(&self, files: &[FileInfo], after: Option<i64>) -> Vec<String> {
+        let mut memory = self.memory();
+        let seen = memory.seen.take();
+        let late = match (&seen, after) {
+            (Some(seen), Some(after)) => {
+                let late = files.iter().filter(|f| f.modified_ms <= after && !seen.contains(&f.path));
+                late.map(|f| self.input.storage.display(&f.path)).collect()
+            }
+            _ => Vec::new(),
+        };
+        memory.seen = Some(files.iter().map(|f| f.path.clone()).collect());
+        late
+    }
+}
+
+fn position(checkpoint: Option<&str>) -> Result<Option<i64>> {
+    let parse = |text: &str| {
+        text.trim().parse::<i64>().map_err(|_| Error::ForeignCheckpoint {
+            checkpoint: text.to_string(),
+            hint: if text.contains(',') && text.contains(':') { ", and this looks like one of Kafka" } else { "" },
+        })
+    };
+    checkpoint.map(parse).transpose()
+}
+
+#[async_trait::async_trait]
+impl Source for JsonDfsSource {
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetch> {
+        let after = position(request.from.as_deref())?;
+        let storage = &self.input.storage;
+        if !storage.exists_folder("").await? {
+            return Err(Error::MissingRoot { root: self.root.clone() });
+        }
+        let listed = storage.list_recursive("", &pick::enters).await?;
+        let listed: Vec<FileInfo> = listed.into_iter().filter(pick::counts).collect();
+        let late = self.late_files(&listed, after);
+        let picked = pick::pick(listed, after, request.limit);
+        tracing::info!(
+            picked = picked.files.len(),
+            bytes = picked.bytes,
+            left_for_later = picked.left,
+            not_newer_than_checkpoint = picked.old,
+            "files listed"
+        );
+        let mut stats = FetchStats { files: picked.files.len() as u64, bytes: picked.bytes, warnings: Vec::new() };
+        if !late.is_empty() {
+            stats.warnings.push(format!(
+                "{} new files are not newer than the checkpoint and will never be read: {}",
+                late.len(),
+                late.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
+            ));
+        }
+        let Some(last) = picked.files.last() else {
+            let checkpoint = request.from.or_else(|| Some(NO_FILES_YET.to_string()));
+            return Ok(Fetch { batches: None, checkpoint, stats });
+        };
+        let checkpoint = Some(last.modified_ms.to_string());
+        let files = Arc::new(picked.files);
+        self.memory().files = files.clone();
+        pieces::check_names(&self.input.storage, &files)?;
+        let parts = pieces::cut(&files);
+        let schema = match request.schema {
+            Some(schema) => schema,
+            None => {
+                let inferred = infer::infer(&self.input, &files, &parts, self.skip_invalid, self.workers).await?;
+                stats.warnings.push(format!(
+                    "no schema provider: the schema was inferred from this batch and stays: {}",
+                    inferred
+                        .schema
+                        .fields()
+                        .iter()
+                        .map(|f| format!("{} {}", f.name(), f.data_type()))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ));
+                if !inferred.left_out.is_empty() {
+                    let names = inferred.left_out.join(", ");
+                    stats.warnings.push(format!("fields without a value in this batch are left out for good: {names}"));
+                }
+                inferred.schema
+            }
+        };
+        let (skipped, bytes_read) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let partitions = parts.into_iter().map(|parts| {
+            let piece = JsonPiece::new(&self.input, &files, parts, &schema, request.positions)?;
+            Ok(Arc::new(piece.counting(self.skip_invalid, &skipped, &bytes_read)) as Arc<_>)
+        });
+        let partitions = partitions.collect::<Result<Vec<_>>>()?;
+        let schema = pieces::schema_with_position(&schema, request.positions);
+        Ok(Fetch { batches: Some(Batches { schema, partitions, skipped, bytes_read }), checkpoint, stats })
+    }
+
+    async fn describe(&self, position: u64) -> String {
+        let (file, offset) = pieces::unpack(position);
+        let files = self.memory().files.clone();
+        match files.get(file) {
+            Some(file) => read::place(&self.input, file, offset).await,
+            None => format!("position {position}"),
+        }
+    }
+
+    async fn on_commit(&self, _checkpoint: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! Reading: chunks of a file to lines, lines to batches. Asynchronous where it waits, synchronous where it computes.
+
+use super::super::decode::json::{JsonDecoder, JsonError};
+use super::super::decode::lines::{Line, LineSplitter, LineTooLong};
+use super::super::{Error, Result};
+use super::Input;
+use super::pieces::{Part, is_gzip, pack};
+use crate::storage::FileInfo;
+use arrow::array::RecordBatch;
+use bytes::Bytes;
+use flate2::write::MultiGzDecoder;
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One read of a plain file. Large enough that calls do not count, small enough that two workers hold little.
+const CHUNK: u64 = 4 << 20;
+/// One read of a gzip file, which may grow a hundredfold.
+const GZIP_CHUNK: u64 = 256 << 10;
+/// One read behind the end of a part, where only the rest of its last line is wanted.
+const TAIL_CHUNK: u64 = 64 << 10;
+/// Lines longer than this are no lines.
+const LONGEST_LINE: usize = 256 << 20;
+const BATCH_ROWS: usize = 8192;
+/// How much of a record a message shows.
+const SHOWN: usize = 200;
+/// Skipped records that get a warning of their own; the rest is counted.
+const WARNED: u64 = 10;
+
+/// Reads the lines of one part, chunk by chunk.
+pub(super) struct PartReader {
+    input: Arc<Input>,
+    file: FileInfo,
+    end: u64,
+    /// Next byte to read.
+    next: u64,
+    gzip: Option<MultiGzDecoder<Vec<u8>>>,
+    lines: LineSplitter,
+    /// Offset of the splitter's first byte; `None` while the rest of the line before the part is passed over.
+    base: Option<u64>,
+    finished: bool,
+}
+
+/// Why a step of reading ends early.
+pub(super) enum Stop<E> {
+    TooLong(LineTooLong),
+    Each(E),
+}
+
+impl<E> From<LineTooLong> for Stop<E> {
+    fn from(e: LineTooLong) -> Self {
+        Stop::TooLong(e)
+    }
+}
+
+impl PartReader {
+    pub fn new(input: &Arc<Input>, file: &FileInfo, part: &Part) -> PartReader {
+        let gzip = is_gzip(&file.path);
+        PartReader {
+            input: input.clone(),
+            file: file.clone(),
+            end: if gzip { u64::MAX } else { part.end },
+            // A part begins with the first line that begins in it: the byte before tells whether that is at once.
+            next: part.start.saturating_sub(1),
+            gzip: gzip.then(|| MultiGzDecoder::new(Vec::new())),
+            lines: LineSplitter::new(LONGEST_LINE),
+            base: (part.start == 0).then_some(0),
+            finished: false,
+        }
+    }
+
+    fn unreadable(&self, why: impl std::fmt::Display) -> Error {
+        Error::Unreadable { file: self.input.storage.display(&self.file.path), why: why.to_string() }
+    }
+
+    async fn chunk(&mut self, bytes_read: &AtomicU64) -> Result<Option<Bytes>> {
+        if self.next >= self.file.size {
+            return Ok(None);
+        }
+        let most = match (&self.gzip, self.next < self.end) {
+            (Some(_), _) => GZIP_CHUNK,
+            (None, true) => CHUNK.min(self.end - self.next),
+            (None, false) => TAIL_CHUNK,
+        };
+        let range = self.next..self.file.size.min(self.next + most);
+        self.next = range.end;
+        let bytes = self.input.storage.get_range(&self.file.path, range.clone()).await?;
+        if bytes.len() as u64 != range.end - range.start {
+            return Err(self.unreadable("the file became shorter while it was read"));
+        }
+        bytes_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok(Some(bytes))
+    }
+
+    fn inflate(&mut self, chunk: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        let Some(gzip) = &mut self.gzip else { return Ok(None) };
+        let done = match chunk {
+            Some(chunk) => gzip.write_all(chunk),
+            None => gzip.try_finish(),
+        };
+        let text = std::mem::take(gzip.get_mut());
+        done.map_err(|e| self.unreadable(format!("not a whole gzip file: {e}")))?;
+        Ok(Some(text))
+    }
+
+    /// One chunk's lines, with their offset in the file's text; false when the part has no more.
+    pub async fn step<E>(
+        &mut self,
+        bytes_read: &AtomicU64,
+        mut each: impl FnMut(Line<'_>) -> std::result::Result<(), E>,
+    ) -> Result<std::result::Result<bool, E>> {
+        if self.finished {
+            return Ok(Ok(false));
+        }
+        let chunk = self.chunk(bytes_read).await?;
+        self.finished = chunk.is_none();
+        let inflated = self.inflate(chunk.as_deref())?;
+        let mut text: &[u8] = inflated.as_deref().or(chunk.as_deref()).unwrap_or_default();
+        if self.base.is_none() {
+            let Some(end) = memchr::memchr(b'\n', text) else { return Ok(Ok(!self.finished)) };
+            self.base = Some(self.next - text.len() as u64 + end as u64 + 1);
+            text = &text[end + 1..];
+        }
+        let (base, end, mut beyond) = (self.base.unwrap_or_default(), self.end, base_is_beyond(self.base, self.end));
+        let mut in_part = |line: Line<'_>| {
+            let line = Line { offset: base + line.offset, ..line };
+            beyond |= line.offset >= end;
+            if beyond { Ok(()) } else { each(line).map_err(Stop::Each) }
+        };
+        let pushed = self.lines.push(text, &mut in_part);
+        let pushed = match (pushed, self.finished) {
+            (Ok(()), true) => self.lines.finish(&mut in_part),
+            (pushed, _) => pushed,
+        };
+        self.finished |= beyond;
+        match pushed {
+            Ok(()) => Ok(Ok(!self.finished)),
+            Err(Stop::Each(e)) => Ok(Err(e)),
+            Err(Stop::TooLong(cause)) => {
+                Err(Error::LineTooLong { file: self.input.storage.display(&self.file.path), cause })
+            }
+        }
+    }
+}
+
+fn base_is_beyond(base: Option<u64>, end: u64) -> bool {
+    base.is_some_and(|base| base >= end)
+}
+
+/// `file:line` of the line that begins at `offset` of the file's text; reads the file up to there.
+pub(super) async fn place(input: &Arc<Input>, file: &FileInfo, offset: u64) -> String {
+    let whole = Part { file: 0, start: 0, end: u64::MAX };
+    let mut reader = PartReader::new(input, file, &whole);
+    let mut found = None;
+    let none = AtomicU64::new(0);
+    loop {
+        let step = reader.step(&none, |line| if line.offset >= offset { Err(line.number) } else { Ok(()) });
+        match step.await {
+            Ok(Ok(true)) => {}
+            Ok(Err(number)) => {
+                found = Some(number);
+                break;
+            }
+            Ok(Ok(false)) | Err(_) => break,
+        }
+    }
+    let name = input.storage.display(&file.path);
+    match found {
+        Some(number) => format!("{name}:{number}"),
+        None => format!("{name}, byte {offset}"),
+    }
+}
+
+/// Reads the parts of a piece into batches.
+pub(super) struct PieceReader {
+    input: Arc<Input>,
+    files: Arc<Vec<FileInfo>>,
+    parts: VecDeque<Part>,
+    current: Option<(usize, PartReader)>,
+    decoder: JsonDecoder,
+    ready: VecDeque<RecordBatch>,
+    skip_invalid: bool,
+    skipped: Arc<AtomicU64>,
+    bytes_read: Arc<AtomicU64>,
+}
+
+/// A record that cannot be decoded.
+struct Bad {
+    offset: u64,
+    cause: JsonError,
+    text: String,
+}
+
+impl PieceReader {
+    pub fn new(input: &Arc<Input>, files: &Arc<Vec<FileInfo>>, parts: &[Part], decoder: JsonDecoder) -> PieceReader {
+        PieceReader {
+            input: input.clone(),
+            files: files.clone(),
+            parts: parts.iter().cloned().collect(),
+            current: None,
+            decoder,
+            ready: VecDeque::new(),
+            skip_invalid: false,
+            skipped: Arc::default(),
+            bytes_read: Arc::default(),
+        }
+    }
+
+    pub fn counting(mut self, skip: bool, skipped: &Arc<AtomicU64>, bytes_read: &Arc<AtomicU64>) -> PieceReader {
+        self.skip_invalid = skip;
+        self.skipped = skipped.clone();
+        self.bytes_read = bytes_read.clone();
+        self
+    }
+
+    /// The next rows, at most [`BATCH_ROWS`].
+    pub async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            if !self.step().await? {
+                let last = (self.decoder.rows() > 0).then(|| self.decoder.flush());
+                return Ok(last);
+            }
+        }
+    }
+
+    /// Decodes one chunk; false when there is none left.
+    async fn step(&mut self) -> Result<bool> {
+        if self.current.is_none() {
+            let Some(part) = self.parts.pop_front() else { return Ok(false) };
+            self.current = Some((part.file, PartReader::new(&self.input, &self.files[part.file], &part)));
+        }
+        let Some((file, reader)) = &mut self.current else { return Ok(false) };
+        let file = *file;
+        let (decoder, ready, skip) = (&mut self.decoder, &mut self.ready, self.skip_invalid);
+        let mut skipped: Vec<Bad> = Vec::new();
+        let each = |line: Line<'_>| {
+            if let Err(cause) = decoder.decode(line.bytes, pack(file, line.offset)) {
+                let bad = Bad { offset: line.offset, cause, text: shown(line.bytes) };
+                if !skip {
+                    return Err(bad);
+                }
+                skipped.push(bad);
+            }
+            if decoder.rows() >= BATCH_ROWS {
+                ready.push_back(decoder.flush());
+            }
+            Ok(())
+        };
+        let more = reader.step(&self.bytes_read, each).await?;
+        for bad in skipped {
+            if self.skipped.fetch_add(1, Ordering::Relaxed) < WARNED {
+                let place = place(&self.input, &self.files[file], bad.offset).await;
+                tracing::warn!(place, cause = %bad.cause, record = bad.text, "record skipped");
+            }
+        }
+        match more {
+            Ok(true) => Ok(true),
+            Ok(false) => {
+                self.current = None;
+                Ok(true)
+            }
+            Err(Bad { offset, cause, text }) => {
+                let place = place(&self.input, &self.files[file], offset).await;
+                Err(Error::BadRecord { place, cause, text })
+            }
+        }
+    }
+}
+
+fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN * 4)]);
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
+    }
+}

@@ -1,0 +1,116 @@
+use super::*;
+use crate::config::SourceClass;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, UInt64Type};
+use datafusion::execution::TaskContext;
+use futures::TryStreamExt;
+use std::io::Write;
+
+fn source(folder: &tempfile::TempDir, skip_invalid_records: bool) -> JsonDfsSource {
+    let config = SourceConfig {
+        class: SourceClass::JsonDfs,
+        limit: None,
+        dfs_root: Some(folder.path().display().to_string()),
+        skip_invalid_records,
+    };
+    JsonDfsSource::open(&config, 2).expect("a local folder")
+}
+
+fn request(from: Option<&str>) -> FetchRequest {
+    let schema = Schema::new(vec![Field::new("n", DataType::Int64, false)]);
+    FetchRequest { from: from.map(str::to_string), limit: None, schema: Some(Arc::new(schema)), positions: true }
+}
+
+async fn rows(batches: &Batches) -> std::result::Result<Vec<RecordBatch>, String> {
+    let mut all = Vec::new();
+    for piece in &batches.partitions {
+        let read: Vec<_> =
+            piece.execute(Arc::new(TaskContext::default())).try_collect().await.map_err(|e| e.to_string())?;
+        all.extend(read);
+    }
+    Ok(all)
+}
+
+fn numbers(batches: &[RecordBatch]) -> Vec<i64> {
+    batches.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+}
+
+#[tokio::test]
+async fn lines_of_plain_and_gzip_files_come_in_order_and_know_their_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let set = |name: &str, bytes: &[u8], ms: u64| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("written");
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms);
+        std::fs::File::options().write(true).open(&path).and_then(|f| f.set_modified(time)).expect("a time");
+    };
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"{\"n\":3}\r\n\n{\"n\":4}").expect("memory");
+    set("b.json.gz", &gzip.finish().expect("memory"), 2000);
+    set("a.json", b"{\"n\":1}\n{\"n\":2}\n", 1000);
+    let source = source(&folder, false);
+    let fetch = source.fetch(request(None)).await.expect("fetched");
+    assert_eq!(fetch.checkpoint.as_deref(), Some("2000"));
+    let batches = fetch.batches.expect("two files");
+    let read = rows(&batches).await.expect("good lines");
+    assert_eq!(numbers(&read), [1, 2, 3, 4]);
+    assert_eq!(numbers(&rows(&batches).await.expect("again")), [1, 2, 3, 4]);
+    let positions = read[0].column(1).as_primitive::<UInt64Type>();
+    assert!(source.describe(positions.value(1)).await.ends_with("a.json:2"));
+    assert!(source.describe(positions.value(3)).await.ends_with("b.json.gz:3"));
+
+    set("c.json", b"{\"n\":5}\n{\"n\":6,\n", 3000);
+    let next = source.fetch(request(Some("2000"))).await.expect("fetched").batches.expect("one file");
+    let error = rows(&next).await.expect_err("a bad line");
+    assert!(error.contains("c.json:2") && error.contains("skip.invalid.records"), "{error}");
+    let skipping = super::tests::source(&folder, true);
+    let next = skipping.fetch(request(Some("2000"))).await.expect("fetched").batches.expect("one file");
+    assert_eq!(numbers(&rows(&next).await.expect("skipped")), [5]);
+    assert_eq!(next.skipped.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
+/// Cuts a file at every byte: each line is read once, by one of the two parts.
+#[tokio::test]
+async fn parts_of_a_file_share_its_lines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = b"{\"n\":1}\n{\"n\":22}\r\n\n{\"n\":333}\n{\"n\":4}";
+    std::fs::write(folder.path().join("a"), text).expect("written");
+    let source = source(&folder, false);
+    let files = Arc::new(vec![FileInfo { path: "a".into(), size: text.len() as u64, modified_ms: 0 }]);
+    let schema = request(None).schema.expect("a schema");
+    for cut in 1..text.len() as u64 {
+        let mut all = Vec::new();
+        for (start, end) in [(0, cut), (cut, text.len() as u64)] {
+            let parts = vec![pieces::Part { file: 0, start, end }];
+            let piece = JsonPiece::new(&source.input, &files, parts, &schema, true).expect("longs");
+            let stream = datafusion::physical_plan::streaming::PartitionStream::execute(&piece, Arc::default());
+            all.extend(stream.try_collect::<Vec<_>>().await.expect("good lines"));
+        }
+        assert_eq!(numbers(&all), [1, 22, 333, 4], "cut at {cut}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_position_or_a_folder_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let error = source(&folder, false).fetch(request(Some("topic,0:5"))).await.expect_err("Kafka's form").to_string();
+    assert!(error.contains("topic,0:5") && error.contains("Kafka") && error.contains("--ignore-checkpoint"), "{error}");
+    let empty = source(&folder, false).fetch(request(None)).await.expect("an empty folder");
+    assert_eq!((empty.checkpoint.as_deref(), empty.batches.is_none()), (Some(NO_FILES_YET), true));
+    let gone = source(&folder, false);
+    drop(folder);
+    assert!(matches!(gone.fetch(request(None)).await, Err(Error::MissingRoot { .. })));
+}
+
+#[test]
+fn small_files_share_a_piece_and_large_ones_are_cut() {
+    let file = |path: &str, mib: u64| FileInfo { path: path.into(), size: mib << 20, modified_ms: 0 };
+    let pieces = pieces::cut(&[file("a", 10), file("b", 60), file("c.gz", 100), file("d", 1)]);
+    let shape: Vec<Vec<(usize, u64, u64)>> =
+        pieces.iter().map(|p| p.iter().map(|p| (p.file, p.start >> 20, p.end >> 20)).collect()).collect();
+    assert_eq!(
+        shape,
+        [vec![(0, 0, 10), (1, 0, 22)], vec![(1, 22, 54)], vec![(1, 54, 60), (2, 0, 100)], vec![(3, 0, 1)]]
+    );
+    assert_eq!(pieces::unpack(pieces::pack(7, 123_456)), (7, 123_456));
+}
