@@ -1,16 +1,14 @@
 //! Row numbers by record key: the keys stay in their Arrow arrays.
 
-use crate::record::{KeyedBatch, RowRef};
+use crate::record::{KeyedBatch, RowRef, hash_key};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// Finds positions in a list of rows by their record key. Eight bytes a row, whatever the length of its key.
 pub(crate) struct KeyTable {
     batches: Arc<Vec<KeyedBatch>>,
     rows: Arc<Vec<RowRef>>,
-    hasher: foldhash::fast::RandomState,
     slots: HashTable<Slot>,
 }
 
@@ -23,25 +21,25 @@ struct Slot {
 
 impl KeyTable {
     pub(crate) fn new(batches: Arc<Vec<KeyedBatch>>, rows: Arc<Vec<RowRef>>) -> KeyTable {
-        KeyTable { batches, rows, hasher: foldhash::fast::RandomState::default(), slots: HashTable::new() }
+        KeyTable { batches, rows, slots: HashTable::new() }
     }
 
     /// Adds a row; rows of the same key stay.
     pub(crate) fn add(&mut self, position: u32) {
-        let KeyTable { batches, rows, hasher, slots } = self;
-        let hash = hasher.hash_one(key_at(batches, rows, position));
+        let KeyTable { batches, rows, slots } = self;
+        let hash = hash_key(key_at(batches, rows, position));
         slots.insert_unique(hash, Slot { tag: tag(hash), position }, |slot| {
-            hasher.hash_one(key_at(batches, rows, slot.position))
+            hash_key(key_at(batches, rows, slot.position))
         });
     }
 
     /// Adds a row in place of an earlier one of the same key, which is returned.
     pub(crate) fn replace(&mut self, position: u32) -> Option<u32> {
-        let KeyTable { batches, rows, hasher, slots } = self;
+        let KeyTable { batches, rows, slots } = self;
         let key = key_at(batches, rows, position);
-        let hash = hasher.hash_one(key);
+        let hash = hash_key(key);
         let same = |slot: &Slot| slot.tag == tag(hash) && key_at(batches, rows, slot.position) == key;
-        match slots.entry(hash, same, |slot| hasher.hash_one(key_at(batches, rows, slot.position))) {
+        match slots.entry(hash, same, |slot| hash_key(key_at(batches, rows, slot.position))) {
             Entry::Occupied(mut slot) => Some(std::mem::replace(&mut slot.get_mut().position, position)),
             Entry::Vacant(slot) => {
                 slot.insert(Slot { tag: tag(hash), position });
@@ -52,7 +50,7 @@ impl KeyTable {
 
     /// Positions of all rows with this key.
     pub(crate) fn find<'a>(&'a self, key: &'a str) -> impl Iterator<Item = u32> + 'a {
-        let hash = self.hasher.hash_one(key);
+        let hash = hash_key(key);
         self.slots
             .iter_hash(hash)
             .filter(move |slot| slot.tag == tag(hash) && self.key(slot.position) == key)

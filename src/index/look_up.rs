@@ -1,11 +1,11 @@
 //! The stored keys of one base file against the incoming ones.
 
 use super::key_table::KeyTable;
-use super::ordering::{incoming_ordering, nested_column};
+use super::ordering::incoming_ordering;
 use super::places::PartitionPlaces;
 use super::{Error, Result, StoredOrdering, bloom};
 use crate::config::IndexType;
-use crate::record::{KeyedBatch, RowRef};
+use crate::record::{self, KeyedBatch, RowRef, ordering_column};
 use crate::storage::Storage;
 use crate::table::BaseFile;
 use crate::table::base_file::Reader;
@@ -106,8 +106,7 @@ impl LookUp {
             return Ok(vec![false; pairs.len()]);
         };
         let incoming = incoming_ordering(&self.keys.batches, pairs.iter().map(|pair| keys.row(pair.position)))
-            .and_then(|incoming| Ok((arrow::compute::cast(&stored, incoming.data_type())?, incoming)));
-        let (stored, incoming) = incoming.map_err(|source| Error::Ordering { path: file.path(), source })?;
+            .map_err(|source| Error::Ordering { path: file.path(), source })?;
         let kept = ordering
             .rule
             .keeps_stored(&stored, &incoming)
@@ -139,15 +138,18 @@ fn pairs(keys: &KeyTable, stored: &[StringArray]) -> Vec<Pair> {
 
 /// The ordering values of the pairs' stored rows; `None` if the file has no such column.
 fn stored_column(reader: &Reader, file: &BaseFile, field: &str, pairs: &[Pair]) -> Result<Option<ArrayRef>> {
-    let top = field.split('.').next().unwrap_or(field);
-    if reader.schema().column_with_name(top).is_none() {
+    let schema = reader.schema();
+    let has = |name: &str| schema.column_with_name(name).is_some();
+    let top = if has(field) { field } else { field.split('.').next().unwrap_or(field) };
+    if !has(top) {
         return Ok(None);
     }
     let mut chunks: Vec<ArrayRef> = Vec::new();
     for batch in reader.batches(Some(&[top]), READ_BATCH_ROWS)? {
-        match nested_column(&batch?, field) {
-            Some(column) => chunks.push(column),
-            None => return Ok(None),
+        match ordering_column(&batch?, field) {
+            Ok(column) => chunks.push(column),
+            Err(record::Error::MissingField { .. }) => return Ok(None),
+            Err(source) => return Err(Error::Compare { path: file.path(), source }),
         }
     }
     let chunks: Vec<&dyn Array> = chunks.iter().map(|chunk| chunk.as_ref()).collect();

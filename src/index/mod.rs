@@ -15,7 +15,7 @@ mod settle;
 pub(crate) mod testing;
 
 pub(crate) use key_table::KeyTable;
-pub(crate) use ordering::{incoming_ordering, nested_column};
+pub(crate) use ordering::incoming_ordering;
 pub(crate) use places::PartitionPlaces;
 
 use crate::config::IndexConfig;

@@ -2,14 +2,13 @@
 
 use super::create::CreateHandle;
 use super::data_file::Run;
-use super::{Error, Result, WriteContext, WriteStatus, sort};
+use super::{Result, WriteContext, WriteStatus, sort};
 use crate::config::BulkInsertSortMode;
 use crate::index::{is_deleted, pool};
 use crate::record::{KeyGenerator, KeyedBatch};
 use arrow::array::{ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, partition, take_record_batch};
 use arrow::error::ArrowError;
-use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use std::cmp::Reverse;
@@ -54,7 +53,8 @@ pub async fn bulk_insert(
         }
         BulkInsertSortMode::PartitionSort | BulkInsertSortMode::GlobalSort => {
             let sorted = sort::sorted(&context, pieces, keys, workers)?;
-            let threads = sorted.into_iter().map(|stream| (stream, Worker::new(run.clone(), workers))).collect();
+            let threads =
+                sorted.streams.into_iter().map(|stream| (stream, Worker::new(run.clone(), workers))).collect();
             pool::run(workers, threads, move |(mut stream, mut worker): (SendableRecordBatchStream, Worker)| {
                 while let Some(batch) = Handle::current().block_on(stream.next()) {
                     context.check_cancelled()?;
@@ -63,25 +63,15 @@ pub async fn bulk_insert(
                 worker.finish()
             })
             .await
+            .map_err(|error| sorted.failure.take().unwrap_or(error))
         }
     };
-    Ok(written.map_err(unwrap_input)?.into_iter().flatten().collect())
+    Ok(written?.into_iter().flatten().collect())
 }
 
 /// The next of the pieces that all workers share.
 pub(super) fn next_piece(pieces: &Mutex<VecDeque<SendableRecordBatchStream>>) -> Option<SendableRecordBatchStream> {
     pieces.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
-}
-
-/// A failure of this room that came back through DataFusion is itself again.
-fn unwrap_input(error: Error) -> Error {
-    match error {
-        Error::Input(DataFusionError::External(inner)) => match inner.downcast::<Error>() {
-            Ok(own) => *own,
-            Err(other) => Error::Input(DataFusionError::External(other)),
-        },
-        other => other,
-    }
 }
 
 /// Record key and data columns in one batch, so that they are cut and joined together.

@@ -8,8 +8,8 @@ use super::data_file::{DataFile, Run};
 use super::meta::{COMMIT_TIME, FILE_NAME, RECORD_KEY};
 use super::status::WriteStatus;
 use super::{BATCH_ROWS, Result};
-use crate::index::{KeyTable, incoming_ordering, is_deleted, nested_column};
-use crate::record::{KeyedBatch, RowRef};
+use crate::index::{KeyTable, incoming_ordering, is_deleted};
+use crate::record::{KeyedBatch, RowRef, ordering_column};
 use crate::schema::rewrite;
 use crate::table::base_file::Reader;
 use crate::table::{BaseFile, MarkerType};
@@ -133,12 +133,11 @@ impl Incoming {
         let Some(field) = context.ordering_field.as_ref().filter(|_| context.rule.needs_stored_ordering()) else {
             return Ok(None);
         };
-        let Some(column) = nested_column(old, field) else { return Ok(None) };
         if self.batches.iter().any(|batch| batch.ordering.is_none()) {
             return Ok(None);
         }
         let stored_rows = UInt32Array::from_iter_values(matches.iter().map(|(row, _)| *row));
-        let stored = take(&column, &stored_rows, None)?;
+        let stored = take(&ordering_column(old, field)?, &stored_rows, None)?;
         let incoming =
             incoming_ordering(&self.batches, matches.iter().map(|(_, position)| self.rows[*position as usize]))?;
         Ok(Some(context.rule.keeps_stored(&stored, &incoming)?))

@@ -27,7 +27,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::{StreamExt, stream};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Memory of all sorts of a write together; and no less for one of them than a merge of spilled runs needs.
 const SORT_MEMORY: usize = 512 << 20;
@@ -41,16 +41,41 @@ pub(super) const RECORD_KEY_COLUMN: &str = "_hoodie_record_key";
 pub(super) const PARTITION_PATH: usize = 0;
 const RECORD_KEY: usize = 1;
 
-/// One sorted stream a worker: partition path, record key, then the data columns; deleted rows left out.
+/// Rows on their way through DataFusion's sort.
+pub(super) struct Sorted {
+    /// One a worker: partition path, record key, then the data columns; deleted rows left out.
+    pub streams: Vec<SendableRecordBatchStream>,
+    /// Why the streams have failed. DataFusion shares an error among its readers, behind which ours would stay hidden.
+    pub failure: Failure,
+}
+
+/// The first failure of this room, or of the rows, under DataFusion's operators.
+#[derive(Clone, Default)]
+pub(super) struct Failure(Arc<Mutex<Option<Error>>>);
+
+impl Failure {
+    fn keep(&self, error: Error) -> DataFusionError {
+        let text = error.to_string();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        DataFusionError::Execution(text)
+    }
+
+    pub(super) fn take(&self) -> Option<Error> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Begins to sort: nothing is read before the streams are.
 pub(super) fn sorted(
     context: &Arc<WriteContext>,
     pieces: Vec<SendableRecordBatchStream>,
     keys: KeyGenerator,
     workers: usize,
-) -> Result<Vec<SendableRecordBatchStream>> {
+) -> Result<Sorted> {
     let schema = sorted_schema(&context.schema.arrow);
-    let source =
-        Arc::new(KeyedPieces { schema, context: context.clone(), keys, pieces: Mutex::new(pieces.into()).into() });
+    let failure = Failure::default();
+    let pieces = Arc::new(Mutex::new(VecDeque::from(pieces)));
+    let source = Arc::new(KeyedPieces { schema, context: context.clone(), keys, pieces, failure: failure.clone() });
     let sources = (0..workers).map(|_| source.clone() as Arc<dyn PartitionStream>).collect();
     let mut plan: Arc<dyn ExecutionPlan> =
         Arc::new(StreamingTableExec::try_new(source.schema.clone(), sources, None, None, false, None)?);
@@ -64,7 +89,9 @@ pub(super) fn sorted(
     let memory = SORT_MEMORY.max(MIN_SORT_MEMORY.saturating_mul(workers));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(memory))).build_arc()?;
     let task = Arc::new(TaskContext::default().with_runtime(runtime));
-    (0..workers).map(|worker| Ok(plan.execute(worker, task.clone())?)).collect()
+    let streams =
+        (0..workers).map(|worker| plan.execute(worker, task.clone())).collect::<std::result::Result<_, _>>()?;
+    Ok(Sorted { streams, failure })
 }
 
 fn sorted_schema(schema: &SchemaRef) -> SchemaRef {
@@ -78,6 +105,7 @@ struct KeyedPieces {
     context: Arc<WriteContext>,
     keys: KeyGenerator,
     pieces: Arc<Mutex<VecDeque<SendableRecordBatchStream>>>,
+    failure: Failure,
 }
 
 impl std::fmt::Debug for KeyedPieces {
@@ -93,21 +121,18 @@ impl PartitionStream for KeyedPieces {
 
     fn execute(&self, _task: Arc<TaskContext>) -> SendableRecordBatchStream {
         let (schema, context, keys) = (self.schema.clone(), self.context.clone(), self.keys.clone());
+        let failure = self.failure.clone();
         let pieces = stream::unfold(self.pieces.clone(), |pieces| async move {
             let piece = next_piece(&pieces)?;
             Some((piece, pieces))
         });
-        let batches = pieces.flatten().map(move |batch| {
-            context.check_cancelled().map_err(external)?;
-            let keyed = keys.key(&batch?).map_err(|e| external(Error::Record(e)))?;
-            Ok(sortable(&keyed, &schema)?)
-        });
+        let keyed = move |batch: std::result::Result<RecordBatch, DataFusionError>| {
+            context.check_cancelled()?;
+            Ok(sortable(&keys.key(&batch?)?, &schema)?)
+        };
+        let batches = pieces.flatten().map(move |batch| keyed(batch).map_err(|error| failure.keep(error)));
         Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches))
     }
-}
-
-fn external(error: Error) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
 }
 
 fn sortable(batch: &KeyedBatch, schema: &SchemaRef) -> std::result::Result<RecordBatch, arrow::error::ArrowError> {
