@@ -185,6 +185,14 @@ impl Run {
         self
     }
 
+    /// Fails, whether in the configuration or in the run.
+    #[track_caller]
+    pub fn fails_with_any(self, names: &[&str]) -> Run {
+        assert!(matches!(self.code, Some(1 | 2)), "expected exit code 1 or 2\n{self}");
+        let code = self.code.expect("just checked");
+        self.fails_with(code, names)
+    }
+
     /// Said on stderr, at whatever level.
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Run {
