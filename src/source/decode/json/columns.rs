@@ -1,14 +1,12 @@
 //! Columns that grow row by row, can be cut back to an earlier row, and become Arrow arrays without copying values.
 
 use super::JsonError;
+use crate::schema::ENUM_SYMBOLS;
 use arrow::array::*;
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::*;
 use hashbrown::HashMap;
 use std::sync::Arc;
-
-/// Key of a field's metadata that holds an enum's symbols as a JSON list: an enum is a Utf8 column (`crate::schema`).
-pub(crate) const ENUM_SYMBOLS: &str = "avro.enum.symbols";
 
 /// One field's values. Every value below `valid.len()` is whole; what lies beyond is a record in the making.
 #[derive(Debug)]

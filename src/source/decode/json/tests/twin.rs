@@ -36,11 +36,13 @@ fn expected(field: &Field, value: Option<&Value>) -> Result<Value, ()> {
         (DataType::Int64, Value::Number(n)) if n.is_i64() => Ok(value.clone()),
         (DataType::Int64, Value::Number(n)) => {
             let float = n.as_f64().ok_or(())?;
-            // The generator makes no fraction that is whole and larger than this.
-            if float.fract() == 0.0 && float.abs() < 1e15 { Ok(Value::from(float as i64)) } else { Err(()) }
+            if float.fract() == 0.0 { Ok(Value::from(float as i64)) } else { Err(()) }
         }
         (DataType::Int64, Value::String(s)) => s.parse::<i64>().map(Value::from).map_err(|_| ()),
         (DataType::Float64, Value::Number(n)) => n.as_f64().map(Value::from).ok_or(()),
+        (DataType::Float64, Value::String(s)) if s.bytes().all(|b| b"0123456789+-.eE".contains(&b)) => {
+            s.parse::<f64>().ok().filter(|f| f.is_finite()).map(Value::from).ok_or(())
+        }
         (DataType::Boolean, Value::Bool(_)) | (DataType::Utf8, Value::String(_)) => Ok(value.clone()),
         // The text of other values has its own table in `tests`.
         (DataType::Struct(fields), Value::Object(object)) => {
@@ -236,10 +238,12 @@ fn write_string(text: &str, choose: &mut impl FnMut(u32) -> u32, out: &mut Strin
     out.push('"');
 }
 
-/// A string column takes any value as text, which the twin does not know: those records are not for it.
+/// A string column takes any value as text, and a long the digits of a double too large to show them all: the twin
+/// knows neither, and those records are not for it.
 fn twin_knows(field: &Field, value: Option<&Value>) -> bool {
     match (field.data_type(), value) {
         (DataType::Utf8, Some(value)) => value.is_string() || value.is_null(),
+        (DataType::Int64, Some(Value::Number(n))) => n.is_i64() || n.as_f64().is_some_and(|f| f.abs() < 1e15),
         (DataType::Struct(fields), Some(Value::Object(o))) => fields.iter().all(|f| twin_knows(f, o.get(f.name()))),
         (DataType::List(item), Some(Value::Array(items))) => items.iter().all(|v| twin_knows(item, Some(v))),
         (DataType::Map(entries, _), Some(Value::Object(o))) => match entries.data_type() {
@@ -299,12 +303,15 @@ proptest! {
             let schema = Schema::new(vec![Field::new("kept", DataType::Utf8, true)]);
             let mut decoder = JsonDecoder::new(Arc::new(schema), false).unwrap();
             let record = format!("{{\"{name}\":{mutated}}}");
-            // serde_json refuses what a double cannot hold, and Java what an exponent of 32 bits cannot.
+            // serde_json stops at a number that no double holds; ignored values it only looks over.
             let good = match serde_json::from_str::<Value>(&record) {
-                Ok(_) => true,
-                Err(e) => e.to_string().starts_with("number out of range"),
+                Err(e) if e.to_string().starts_with("number out of range") => {
+                    serde_json::from_str::<serde::de::IgnoredAny>(&record).is_ok()
+                }
+                parsed => parsed.is_ok(),
             };
             match decoder.decode(record.as_bytes(), 0) {
+                // Java's exponents have 32 bits.
                 Err(e) if name == "kept" && e.to_string().contains("exponent has too many digits") => {}
                 got => prop_assert_eq!(got.is_ok(), good, "{}", record),
             }
