@@ -24,6 +24,7 @@ use crate::table::{BaseFile, FileSystemView, Table};
 use arrow::array::Array;
 use std::collections::HashSet;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Rows and where their keys live.
 #[derive(Debug)]
@@ -123,7 +124,7 @@ pub async fn tag(
         stored_ordering: stored_ordering.filter(|o| moving && o.rule.needs_stored_ordering()),
         keys,
     };
-    let hits = pool::run(workers, files.clone(), move |file| look_up.hits(&file)).await?;
+    let hits = pool::run(workers, &CancellationToken::new(), files.clone(), move |file| look_up.hits(&file)).await?;
     Ok(pool::blocking(move || settle::settle(Arc::unwrap_or_clone(batches), &rows, files, &hits, moving)).await)
 }
 

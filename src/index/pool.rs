@@ -2,11 +2,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
 
 /// Runs `work` over `tasks` on at most `workers` blocking threads, tasks begun in order; results in the order of the
-/// tasks. After the first failure no task is begun any more; those that run are waited for, so that nothing is still
-/// writing when the error is seen. Dropping the future lets running tasks finish and begins no new ones.
-pub(crate) async fn run<T, R, E, F>(workers: usize, tasks: Vec<T>, work: F) -> Result<Vec<R>, E>
+/// tasks. After the first failure no task is begun any more and `abandon` is cancelled, which long tasks heed; they are
+/// waited for, so that nothing is still writing when the error is seen. The same when the future is dropped, but
+/// nobody waits.
+pub(crate) async fn run<T, R, E, F>(
+    workers: usize,
+    abandon: &CancellationToken,
+    tasks: Vec<T>,
+    work: F,
+) -> Result<Vec<R>, E>
 where
     T: Send + 'static,
     R: Send + 'static,
@@ -15,13 +22,15 @@ where
 {
     let threads = workers.clamp(1, tasks.len().max(1));
     let expected = tasks.len();
-    let stop = StopOnDrop(Arc::new(AtomicBool::new(false)));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut on_drop = StopOnDrop { stop: stop.clone(), abandon: Some(abandon.clone()) };
     let queue = Arc::new(Mutex::new(tasks.into_iter().enumerate()));
     let failure = Arc::new(Mutex::new(None));
     let work = Arc::new(work);
     let handles: Vec<_> = (0..threads)
         .map(|_| {
-            let (stop, queue, failure, work) = (stop.0.clone(), queue.clone(), failure.clone(), work.clone());
+            let (stop, queue, failure, work) = (stop.clone(), queue.clone(), failure.clone(), work.clone());
+            let abandon = abandon.clone();
             tokio::task::spawn_blocking(move || {
                 let mut done = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
@@ -30,8 +39,10 @@ where
                     match work(task) {
                         Ok(result) => done.push((position, result)),
                         Err(error) => {
-                            stop.store(true, Ordering::Relaxed);
+                            // Kept before others are told to stop, whose failures follow from it.
                             failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                            stop.store(true, Ordering::Relaxed);
+                            abandon.cancel();
                         }
                     }
                 }
@@ -45,9 +56,10 @@ where
             Ok(done) => results.extend(done),
             Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
             // The runtime is going down; nobody is left to read the results.
-            Err(_) => stop.0.store(true, Ordering::Relaxed),
+            Err(_) => stop.store(true, Ordering::Relaxed),
         }
     }
+    on_drop.abandon = None;
     if let Some(error) = failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
         return Err(error);
     }
@@ -63,11 +75,18 @@ pub(crate) async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send 
     }
 }
 
-struct StopOnDrop(Arc<AtomicBool>);
+struct StopOnDrop {
+    stop: Arc<AtomicBool>,
+    /// `None` when all is done: a token that others watch too is not cancelled by success.
+    abandon: Option<CancellationToken>,
+}
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(abandon) = &self.abandon {
+            abandon.cancel();
+        }
     }
 }
 
@@ -77,25 +96,27 @@ mod tests {
 
     #[tokio::test]
     async fn results_keep_the_order_of_the_tasks() {
-        let doubled = run(3, (0..100).collect(), |n: i32| Ok::<_, ()>(n * 2)).await;
+        let doubled = run(3, &CancellationToken::new(), (0..100).collect(), |n: i32| Ok::<_, ()>(n * 2)).await;
         assert_eq!(doubled, Ok((0..200).step_by(2).collect()));
     }
 
     #[tokio::test]
     async fn no_tasks_no_results() {
-        assert_eq!(run(4, Vec::<u8>::new(), Ok::<u8, ()>).await, Ok(vec![]));
+        assert_eq!(run(4, &CancellationToken::new(), Vec::<u8>::new(), Ok::<u8, ()>).await, Ok(vec![]));
     }
 
     #[tokio::test]
     async fn nothing_is_begun_after_a_failure() {
         let begun = Arc::new(Mutex::new(Vec::new()));
         let seen = begun.clone();
-        let result = run(1, (0..10).collect(), move |n: i32| {
+        let abandon = CancellationToken::new();
+        let result = run(1, &abandon, (0..10).collect(), move |n: i32| {
             seen.lock().unwrap().push(n);
             if n == 3 { Err("three") } else { Ok(n) }
         })
         .await;
         assert_eq!(result, Err("three"));
         assert_eq!(*begun.lock().unwrap(), [0, 1, 2, 3]);
+        assert!(abandon.is_cancelled(), "the others are told");
     }
 }

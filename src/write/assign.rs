@@ -168,8 +168,8 @@ impl Plan {
         let run = Arc::new(Run::new(context));
         let mut tasks: Vec<(usize, Task)> = tasks.into_iter().enumerate().collect();
         tasks.sort_by_key(|(_, task)| Reverse(task.weight(average_record_size)));
-        let mut written = pool::run(workers, tasks, move |(at, task)| {
-            run.context.check_cancelled()?;
+        let mut written = pool::run(workers, &run.stop.clone(), tasks, move |(at, task)| {
+            run.check_cancelled()?;
             let statuses = match task {
                 Task::Create { partition, rows } => create(run.clone(), &batches, &partition, &rows)?,
                 Task::Merge(task) => vec![merge(&run, &batches, task)?],

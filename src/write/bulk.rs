@@ -34,16 +34,16 @@ pub async fn bulk_insert(
     keys: KeyGenerator,
 ) -> Result<Vec<WriteStatus>> {
     let workers = context.config.workers.max(1);
-    let run = Arc::new(Run::new(context.clone()));
-    let written = match context.config.bulk_insert_sort_mode {
+    let run = Arc::new(Run::new(context));
+    let written = match run.context.config.bulk_insert_sort_mode {
         BulkInsertSortMode::None => {
             let workers = workers.min(pieces.len().max(1));
             let pieces = Arc::new(Mutex::new(VecDeque::from(pieces)));
             let threads = (0..workers).map(|_| Worker::new(run.clone(), workers)).collect();
-            pool::run(workers, threads, move |mut worker: Worker| {
+            pool::run(workers, &run.stop.clone(), threads, move |mut worker: Worker| {
                 while let Some(mut piece) = next_piece(&pieces) {
                     while let Some(batch) = Handle::current().block_on(piece.next()) {
-                        context.check_cancelled()?;
+                        run.check_cancelled()?;
                         worker.add(&keys.key(&batch?)?)?;
                     }
                 }
@@ -52,16 +52,21 @@ pub async fn bulk_insert(
             .await
         }
         BulkInsertSortMode::PartitionSort | BulkInsertSortMode::GlobalSort => {
-            let sorted = sort::sorted(&context, pieces, keys, workers)?;
+            let sorted = sort::sorted(&run, pieces, keys, workers)?;
             let threads =
                 sorted.streams.into_iter().map(|stream| (stream, Worker::new(run.clone(), workers))).collect();
-            pool::run(workers, threads, move |(mut stream, mut worker): (SendableRecordBatchStream, Worker)| {
-                while let Some(batch) = Handle::current().block_on(stream.next()) {
-                    context.check_cancelled()?;
-                    worker.add_sorted(&batch?)?;
-                }
-                worker.finish()
-            })
+            pool::run(
+                workers,
+                &run.stop.clone(),
+                threads,
+                move |(mut stream, mut worker): (SendableRecordBatchStream, Worker)| {
+                    while let Some(batch) = Handle::current().block_on(stream.next()) {
+                        run.check_cancelled()?;
+                        worker.add_sorted(&batch?)?;
+                    }
+                    worker.finish()
+                },
+            )
             .await
             .map_err(|error| sorted.failure.take().unwrap_or(error))
         }

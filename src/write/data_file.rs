@@ -2,7 +2,7 @@
 
 use super::meta::{META_COLUMN_COUNT, MetaColumns};
 use super::status::WriteStatus;
-use super::{Result, WriteContext};
+use super::{Error, Result, WriteContext};
 use crate::config::ParquetCodec;
 use crate::table::base_file::{BloomOptions, Writer, WriterOptions};
 use crate::table::{Marker, MarkerType, Markers, WriteStat};
@@ -14,10 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 /// One write, as its file handles share it.
 pub(super) struct Run {
     pub context: Arc<WriteContext>,
+    /// Cancelled with the context's token, and when one of the handles fails: the others need not go on.
+    pub stop: CancellationToken,
     options: WriterOptions,
     next_task: AtomicU32,
     partitions: Mutex<HashSet<String>>,
@@ -43,6 +46,7 @@ impl Run {
             schema: schema.arrow,
         };
         Run {
+            stop: context.cancel.child_token(),
             context,
             options,
             next_task: AtomicU32::new(0),
@@ -54,6 +58,10 @@ impl Run {
     /// Schema of the files: meta columns and the writer schema.
     pub(super) fn file_schema(&self) -> &SchemaRef {
         &self.options.schema
+    }
+
+    pub(super) fn check_cancelled(&self) -> Result<()> {
+        if self.stop.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
     fn ensure_partition(&self, partition: &str) -> Result<()> {
@@ -168,7 +176,7 @@ impl DataFile {
 
     /// Adds records with their meta columns.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.run.context.check_cancelled()?;
+        self.run.check_cancelled()?;
         if batch.num_rows() > 0 {
             self.writer.write(batch)?;
             self.stat.num_writes += batch.num_rows() as u64;
@@ -180,8 +188,8 @@ impl DataFile {
     /// Makes the file visible (as a file; not yet as part of the table).
     pub(super) fn finish(self) -> Result<WriteStatus> {
         let DataFile { run, writer, mut stat, path, begun, .. } = self;
-        run.context.check_cancelled()?;
-        let written = writer.finish().map_err(|e| super::Error::from(e).in_file("finish", &path))?;
+        run.check_cancelled()?;
+        let written = writer.finish().map_err(|e| Error::from(e).in_file("finish", &path))?;
         stat.total_write_bytes = written.size;
         stat.file_size_in_bytes = written.size;
         let milliseconds = begun.elapsed().as_millis() as u64;

@@ -58,12 +58,6 @@ pub struct WriteContext {
     pub rows_written: Arc<AtomicU64>,
 }
 
-impl WriteContext {
-    fn check_cancelled(&self) -> Result<()> {
-        if self.cancel.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
-    }
-}
-
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

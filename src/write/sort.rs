@@ -7,7 +7,8 @@
 //! keying it still uses all.)
 
 use super::bulk::next_piece;
-use super::{Error, Result, WriteContext};
+use super::data_file::Run;
+use super::{Error, Result};
 use crate::config::BulkInsertSortMode;
 use crate::index::is_deleted;
 use crate::record::{KeyGenerator, KeyedBatch};
@@ -67,21 +68,21 @@ impl Failure {
 
 /// Begins to sort: nothing is read before the streams are.
 pub(super) fn sorted(
-    context: &Arc<WriteContext>,
+    run: &Arc<Run>,
     pieces: Vec<SendableRecordBatchStream>,
     keys: KeyGenerator,
     workers: usize,
 ) -> Result<Sorted> {
-    let schema = sorted_schema(&context.schema.arrow);
+    let schema = sorted_schema(&run.context.schema.arrow);
     let failure = Failure::default();
     let pieces = Arc::new(Mutex::new(VecDeque::from(pieces)));
-    let source = Arc::new(KeyedPieces { schema, context: context.clone(), keys, pieces, failure: failure.clone() });
+    let source = Arc::new(KeyedPieces { schema, run: run.clone(), keys, pieces, failure: failure.clone() });
     let sources = (0..workers).map(|_| source.clone() as Arc<dyn PartitionStream>).collect();
     let mut plan: Arc<dyn ExecutionPlan> =
         Arc::new(StreamingTableExec::try_new(source.schema.clone(), sources, None, None, false, None)?);
     let path: Arc<dyn PhysicalExpr> = Arc::new(Column::new(PARTITION_PATH_COLUMN, PARTITION_PATH));
     let key: Arc<dyn PhysicalExpr> = Arc::new(Column::new(RECORD_KEY_COLUMN, RECORD_KEY));
-    if context.config.bulk_insert_sort_mode == BulkInsertSortMode::GlobalSort {
+    if run.context.config.bulk_insert_sort_mode == BulkInsertSortMode::GlobalSort {
         plan = Arc::new(RepartitionExec::try_new(plan, Partitioning::Hash(vec![path.clone()], workers))?);
     }
     let order = LexOrdering::new([path, key].map(PhysicalSortExpr::new_default)).expect("two columns to sort by");
@@ -102,7 +103,7 @@ fn sorted_schema(schema: &SchemaRef) -> SchemaRef {
 /// The pieces as a source of DataFusion's, read by whoever asks next.
 struct KeyedPieces {
     schema: SchemaRef,
-    context: Arc<WriteContext>,
+    run: Arc<Run>,
     keys: KeyGenerator,
     pieces: Arc<Mutex<VecDeque<SendableRecordBatchStream>>>,
     failure: Failure,
@@ -120,14 +121,14 @@ impl PartitionStream for KeyedPieces {
     }
 
     fn execute(&self, _task: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let (schema, context, keys) = (self.schema.clone(), self.context.clone(), self.keys.clone());
+        let (schema, run, keys) = (self.schema.clone(), self.run.clone(), self.keys.clone());
         let failure = self.failure.clone();
         let pieces = stream::unfold(self.pieces.clone(), |pieces| async move {
             let piece = next_piece(&pieces)?;
             Some((piece, pieces))
         });
         let keyed = move |batch: std::result::Result<RecordBatch, DataFusionError>| {
-            context.check_cancelled()?;
+            run.check_cancelled()?;
             Ok(sortable(&keys.key(&batch?)?, &schema)?)
         };
         let batches = pieces.flatten().map(move |batch| keyed(batch).map_err(|error| failure.keep(error)));
