@@ -40,6 +40,18 @@ fn goes_on(name: &str, schema: &str, model: impl FnOnce(Model) -> Model, batch: 
     job
 }
 
+/// The instruments first: all readers see, in a table that only Hudi wrote, what Hudi saw.
+#[test]
+fn readers_and_model_agree_on_a_table_that_we_did_not_touch() {
+    needs_peers!();
+    for name in ["v6_cow_part", "v6_cow_types"] {
+        let golden = Golden::open(name);
+        let mut model = Model::new(&[]);
+        model.load(&golden.rows());
+        model.assert_equals(&golden.table);
+    }
+}
+
 fn partitioned(model: Model) -> Model {
     model.partitioned("dt")
 }
