@@ -22,6 +22,8 @@ fn goes_on(name: &str, schema: &str, model: impl FnOnce(Model) -> Model, batch: 
     let mut known = model(Model::new(&[]));
     known.load(&golden.rows());
     let call = golden.streamer(schema);
+    let index: Vec<String> = golden.index().into_iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let index: Vec<&str> = index.iter().map(String::as_str).collect();
     let (lock, mut job) = golden.into_job(call, known);
 
     job.upsert(&batch(11));
@@ -31,7 +33,7 @@ fn goes_on(name: &str, schema: &str, model: impl FnOnce(Model) -> Model, batch: 
 
     let rows = batch(12);
     let file = job.scratch.lines("spark.json", &rows);
-    let instant = oracle(SPARK_0_15).write(job.table.str(), "upsert", &file, &[]);
+    let instant = oracle(SPARK_0_15).write(job.table.str(), "upsert", &file, &index);
     job.model.upsert(&instant, &rows);
     job.upsert(&batch(13));
     job.check();

@@ -13,3 +13,6 @@ mod crash;
 mod golden;
 mod house;
 mod ingest;
+mod keys;
+mod merging;
+mod values;

@@ -60,7 +60,18 @@ impl Golden {
                 call = call.conf(key, value.as_str().expect("options are text"));
             }
         }
-        call
+        self.index().into_iter().fold(call, |call, (key, value)| call.conf(&key, value))
+    }
+
+    /// Settings of a global index, which every writer of the table has to give: the table does not keep them.
+    pub fn index(&self) -> Vec<(String, String)> {
+        let options = self.spec["options"].as_object().expect("options");
+        let options = options.iter().map(|(k, v)| (k.clone(), v.as_str().expect("options are text").to_owned()));
+        options
+            .filter(|(k, v)| {
+                (k == "hoodie.index.type" && v.starts_with("GLOBAL")) || k.ends_with(".update.partition.path")
+            })
+            .collect()
     }
 
     /// A job on this table; it has the place of golden tables for itself until the first part is dropped.

@@ -8,14 +8,16 @@ mod oracle;
 mod scratch;
 mod streamer;
 mod table;
+mod trips;
 
 pub use golden::Golden;
 pub use job::{BASE_TIME_MS, Job};
-pub use model::{Model, Rule, assert_same_rows};
+pub use model::{Model, Rule};
 pub use oracle::{HUDI_RS, READERS, Reader, SPARK_0_15, SPARK_1_0, oracle, peers_enabled};
 pub use scratch::{BASE_SCHEMA, Scratch};
-pub use streamer::{Run, Running, Streamer};
+pub use streamer::{Run, Streamer};
 pub use table::{CHECKPOINT_KEYS, Table};
+pub use trips::{TRIP_COLUMNS, TRIPS, trip, trips};
 
 pub use serde_json::{Map, Value, json};
 

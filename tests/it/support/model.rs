@@ -136,18 +136,6 @@ impl Model {
         }
     }
 
-    pub fn delete(&mut self, partition: &str, key: &str) {
-        self.rows.remove(&(partition.to_owned(), key.to_owned()));
-    }
-
-    /// New rows bring new columns; the stored ones have null in them.
-    pub fn add_column(&mut self, name: &str) {
-        self.columns.insert(name.to_owned());
-        for stored in self.rows.values_mut().flatten() {
-            stored.row.entry(name).or_insert(Value::Null);
-        }
-    }
-
     pub fn len(&self) -> usize {
         self.rows.values().map(Vec::len).sum()
     }
@@ -229,7 +217,7 @@ fn assert_meta_columns(who: &str, table: &Table, rows: &[Row]) {
 
 /// The same rows, in any order; the message lists what is missing and what is too much.
 #[track_caller]
-pub fn assert_same_rows(who: &str, want: &[Row], got: &[Row]) {
+fn assert_same_rows(who: &str, want: &[Row], got: &[Row]) {
     let count = |rows: &[Row]| {
         let mut counted: BTreeMap<String, i64> = BTreeMap::new();
         rows.iter().for_each(|r| *counted.entry(normal(r)).or_default() += 1);
