@@ -1,23 +1,57 @@
-//! SQL over `<SRC>`, steps chained; DataFusion's dialect. Knows no keys and no table.
+//! SQL over `<SRC>`, steps chained, as Hudi's SQL transformers do it. Knows no keys and no table.
+//!
+//! Look at [`apply`] first. Each step's result is a view, and the next step's `<SRC>`; nothing is read before the plan
+//! is executed. Invariants: a plan of filters and projections gives the rows in input order, partition 0 first; the
+//! result has plain types (no views, no dictionaries) and no two columns of one name.
+//!
+//! The dialect is DataFusion's, not Spark's. Names resolve in the case they are written in and keep it. What Spark would
+//! read differently and still run is refused where it can be seen (`"text"` in double quotes); what cannot be seen is
+//! this: `/` between integers gives an integer, `concat` skips nulls, a `CAST` that fails is an error and not a null.
+
+mod output;
+mod session;
+mod statement;
+
+#[cfg(test)]
+mod tests;
 
 use crate::config::TransformerConfig;
 use crate::source::Batches;
 use arrow::datatypes::SchemaRef;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::dataframe::DataFrame;
+use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+use statement::Step;
 use std::sync::Arc;
 
+/// Why a chain cannot be planned or run. `step` reads `transformer 2 (SqlFileBasedTransformer), statement 3`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("{step}: {why}")]
-    Sql { step: String, why: String },
+    #[error("{step}: {why}; the statement is: {statement}")]
+    Sql { step: String, statement: String, why: String },
+    #[error("{step}: {what}; the statement is: {statement}")]
+    Unsupported { step: String, statement: String, what: String },
+    #[error("{step}: read {path}: {why}")]
+    File { step: String, path: String, why: String },
+    #[error("run the transformers: {why}")]
+    Run { why: String },
 }
 
 impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::Sql { .. } => "transform-sql",
+            Error::Unsupported { .. } => "transform-unsupported",
+            Error::File { .. } => "transform-file",
+            Error::Run { .. } => "transform-run",
         }
+    }
+
+    /// What DataFusion met while a chain ran: a cast that failed, a division by zero.
+    pub fn from_plan(error: &DataFusionError) -> Error {
+        Error::Run { why: one_line(error) }
     }
 }
 
@@ -28,10 +62,39 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Transformed {
     pub schema: SchemaRef,
     pub plan: Arc<dyn ExecutionPlan>,
-    pub context: Arc<datafusion::execution::TaskContext>,
+    pub context: Arc<TaskContext>,
 }
 
-/// The chain over the batches of one fetch. Without steps: the batches as they are.
-pub async fn apply(_steps: &[TransformerConfig], _batches: &Batches) -> Result<Transformed> {
-    todo!()
+/// The chain over the batches of one fetch. Without steps: the batches as they are, a partition a piece, positions
+/// included. With steps rows have no positions: SQL may join, group and drop them.
+pub async fn apply(steps: &[TransformerConfig], batches: &Batches) -> Result<Transformed> {
+    let context = session::new();
+    if steps.is_empty() {
+        let rows = session::pieces(&context, batches).map_err(|e| Error::from_plan(&e))?;
+        return plan(rows).await.map_err(|e| Error::from_plan(&e));
+    }
+    let mut rows = session::source(&context, batches).map_err(|e| Error::from_plan(&e))?;
+    for (index, config) in steps.iter().enumerate() {
+        let source = format!("hoodie_src_{}", index + 1);
+        let step = Step::read(index + 1, config, &source).await?;
+        context.register_table(source.as_str(), rows.into_view()).map_err(|e| Error::from_plan(&e))?;
+        rows = step.run(&context).await?;
+    }
+    plan(output::plain(rows).map_err(|e| Error::from_plan(&e))?).await.map_err(|e| Error::from_plan(&e))
+}
+
+async fn plan(rows: DataFrame) -> datafusion::error::Result<Transformed> {
+    let context = Arc::new(rows.task_ctx());
+    let plan = rows.create_physical_plan().await?;
+    Ok(Transformed { schema: plan.schema(), plan, context })
+}
+
+/// The plan as text, a line a node, inputs indented below.
+pub fn explain(transformed: &Transformed) -> String {
+    displayable(transformed.plan.as_ref()).indent(false).to_string()
+}
+
+/// DataFusion's message without line ends and backtraces.
+fn one_line(error: &DataFusionError) -> String {
+    error.strip_backtrace().split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches('.').to_string()
 }
