@@ -64,12 +64,12 @@ impl TimestampPart {
     /// Formatted times. A null is read as the epoch, as Hudi does, and so lands in 1970.
     pub fn texts(&self, column: &ArrayRef, bad: &Bad) -> Result<StringArray> {
         match column.data_type() {
-            DataType::Utf8 => self.from_texts(column.as_string::<i32>(), bad),
-            _ => self.from_numbers(column, bad),
+            DataType::Utf8 => self.format_texts(column.as_string::<i32>(), bad),
+            _ => self.format_numbers(column, bad),
         }
     }
 
-    fn from_texts(&self, values: &StringArray, bad: &Bad) -> Result<StringArray> {
+    fn format_texts(&self, values: &StringArray, bad: &Bad) -> Result<StringArray> {
         let mut out = StringBuilder::with_capacity(values.len(), values.len() * 10);
         for row in 0..values.len() {
             if values.is_null(row) {
@@ -91,7 +91,7 @@ impl TimestampPart {
         Ok(out.finish())
     }
 
-    fn from_numbers(&self, column: &ArrayRef, bad: &Bad) -> Result<StringArray> {
+    fn format_numbers(&self, column: &ArrayRef, bad: &Bad) -> Result<StringArray> {
         let unsupported = || Error::Unsupported {
             what: format!("partition field {} of type {} makes no time", self.field, column.data_type()),
         };
