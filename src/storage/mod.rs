@@ -155,13 +155,29 @@ impl Storage {
             return Ok(Bytes::new());
         }
         let doing = "read a range of";
-        let Range { start, end } = range;
-        let bytes = self.store.get_range(&self.file(path)?, range).await.map_err(|e| self.failed(doing, path, e))?;
-        if bytes.len() as u64 != end - start {
-            let cause = format!("the file ends at byte {}, before byte {end}", start + bytes.len() as u64);
-            return Err(Error::Io { doing, path: self.display(path), cause, retryable: false });
-        }
+        let file = self.file(path)?;
+        let bytes = self.store.get_range(&file, range.clone()).await.map_err(|e| self.failed(doing, path, e))?;
+        self.check_whole(doing, path, &range, &bytes)?;
         Ok(bytes)
+    }
+
+    /// Several ranges in as few requests as is quick, each whole.
+    pub async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let doing = "read ranges of";
+        let parts = self.store.get_ranges(&self.file(path)?, ranges).await.map_err(|e| self.failed(doing, path, e))?;
+        for (part, range) in parts.iter().zip(ranges) {
+            self.check_whole(doing, path, range, part)?;
+        }
+        Ok(parts)
+    }
+
+    fn check_whole(&self, doing: &'static str, path: &str, range: &Range<u64>, bytes: &Bytes) -> Result<()> {
+        let end = range.start + bytes.len() as u64;
+        if end >= range.end {
+            return Ok(());
+        }
+        let cause = format!("the file ends at byte {end}, before byte {}", range.end);
+        Err(Error::Io { doing, path: self.display(path), cause, retryable: false })
     }
 
     /// `None` when the file does not exist.

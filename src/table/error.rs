@@ -43,9 +43,8 @@ pub enum Error {
     InstantExists { path: String },
     #[error("marker {path}: {why}")]
     Marker { path: String, why: String },
-    /// From the base files: parquet, footers, bloom filters.
-    #[error("{doing} {path}: {why}")]
-    BaseFile { doing: &'static str, path: String, why: String },
+    #[error(transparent)]
+    BaseFile(#[from] super::base_file::Error),
 }
 
 impl Error {
@@ -65,7 +64,7 @@ impl Error {
             Error::StateMissing { .. } => "table-instant-gone",
             Error::InstantExists { .. } => "table-instant-exists",
             Error::Marker { .. } => "table-marker",
-            Error::BaseFile { .. } => "table-base-file",
+            Error::BaseFile(e) => e.code(),
         }
     }
 }

@@ -1,9 +1,39 @@
 //! Base files: parquet with the five meta columns, the record-key bloom filter and the key range in the footer (base-file.md).
+//!
+//! Look at [`Writer`] and [`Reader`] first; both work on blocking threads. Knows nothing of file names, file groups or
+//! instants: a path in, a file out. Invariants: a file that becomes visible is whole, and its filter and key range cover
+//! all its keys; nothing read from a file, however torn, is taken for more than bytes.
+
+mod bloom;
+mod error;
+mod key_range;
+mod murmur;
+mod parquet_schema;
+mod reader;
+mod writer;
+
+use arrow::datatypes::SchemaRef;
+
+pub use bloom::BloomFilter;
+pub use error::Error;
+pub use reader::Reader;
+pub use writer::Writer;
 
 use super::Result;
-use crate::storage::Storage;
-use arrow::array::{RecordBatch, StringArray};
-use arrow::datatypes::SchemaRef;
+
+/// Footer keys (`HoodieAvroWriteSupport`, `HoodieBloomFilterWriteSupport`, Hudi 0.15; base-file.md §5).
+const FOOTER_BLOOM: &str = "org.apache.hudi.bloomfilter";
+const FOOTER_BLOOM_OLD: &str = "com.uber.hoodie.bloomfilter";
+const FOOTER_BLOOM_TYPE: &str = "hoodie_bloom_filter_type_code";
+const FOOTER_MIN_KEY: &str = "hoodie_min_record_key";
+const FOOTER_MAX_KEY: &str = "hoodie_max_record_key";
+const FOOTER_AVRO_SCHEMA: &str = "parquet.avro.schema";
+const FOOTER_MODEL: &str = "writer.model.name";
+const BLOOM_TYPE_DYNAMIC: &str = "DYNAMIC_V0";
+const BLOOM_TYPE_SIMPLE: &str = "SIMPLE";
+
+const RECORD_KEY: &str = "_hoodie_record_key";
+const COMMIT_SEQNO: &str = "_hoodie_commit_seqno";
 
 /// How base files are written; filled from the configuration by the room that writes.
 #[derive(Debug, Clone)]
@@ -27,35 +57,11 @@ pub struct BloomOptions {
     pub dynamic_max_entries: u32,
 }
 
-/// Writes one base file on a blocking thread; visible only after [`Writer::finish`].
-pub struct Writer;
-
 /// What is known of a finished base file.
 #[derive(Debug, Clone)]
 pub struct Written {
     pub size: u64,
     pub rows: u64,
-}
-
-impl Writer {
-    pub fn create(_storage: &Storage, _path: &str, _options: &WriterOptions) -> Result<Writer> {
-        todo!()
-    }
-    /// A batch with all columns, meta columns first; the record keys are taken from it.
-    pub fn write(&mut self, _batch: &RecordBatch) -> Result<()> {
-        todo!()
-    }
-    /// Bytes so far: what is flushed plus an estimate of what is buffered (compressed).
-    pub fn size_estimate(&self) -> u64 {
-        todo!()
-    }
-    /// Bytes of memory the writer holds.
-    pub fn memory(&self) -> usize {
-        todo!()
-    }
-    pub fn finish(self) -> Result<Written> {
-        todo!()
-    }
 }
 
 /// What the footer says for the index.
@@ -64,45 +70,4 @@ pub struct KeyFooter {
     pub bloom: Option<BloomFilter>,
     pub min_key: Option<String>,
     pub max_key: Option<String>,
-}
-
-/// Hudi's bloom filter (SIMPLE or DYNAMIC_V0), to the byte.
-#[derive(Debug, Clone)]
-pub struct BloomFilter;
-
-impl BloomFilter {
-    pub fn might_contain(&self, _key: &str) -> bool {
-        todo!()
-    }
-}
-
-/// Reads one base file on a blocking thread inside a tokio runtime.
-pub struct Reader;
-
-impl Reader {
-    pub fn open(_storage: &Storage, _path: &str, _size: u64) -> Result<Reader> {
-        todo!()
-    }
-    /// Arrow schema of the file (meta columns included).
-    pub fn schema(&self) -> SchemaRef {
-        todo!()
-    }
-    pub fn key_footer(&self) -> Result<KeyFooter> {
-        todo!()
-    }
-    pub fn rows(&self) -> u64 {
-        todo!()
-    }
-    /// The `_hoodie_record_key` column, in file order, in chunks.
-    pub fn record_keys(&self) -> Result<Vec<StringArray>> {
-        todo!()
-    }
-    /// All columns (`None`) or the named top-level ones, in batches of at most `batch_size` rows.
-    pub fn batches(
-        &self,
-        _columns: Option<&[&str]>,
-        _batch_size: usize,
-    ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {
-        todo!()
-    }
 }

@@ -1,0 +1,274 @@
+//! Reading one base file: ours, or one of any Hudi's writer.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch, StringArray};
+use arrow::datatypes::SchemaRef;
+use bytes::{Buf, Bytes};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+use tokio::runtime::Handle;
+
+use super::{
+    BLOOM_TYPE_DYNAMIC, BLOOM_TYPE_SIMPLE, BloomFilter, Error, FOOTER_BLOOM, FOOTER_BLOOM_OLD, FOOTER_BLOOM_TYPE,
+    FOOTER_MAX_KEY, FOOTER_MIN_KEY, KeyFooter, RECORD_KEY, Result,
+};
+use crate::storage::Storage;
+
+/// First read of a file, from its end: room for the footer with a bloom filter of the default size (431 KB of base64),
+/// so that one request brings all of it.
+const FOOTER_GUESS: u64 = 512 * 1024;
+
+/// Rows in one piece of the key column.
+const KEY_BATCH: usize = 64 * 1024;
+
+/// Reads one base file on a blocking thread inside a tokio runtime. Holds the footer; the data of one row group at a time
+/// is fetched, of the columns that are asked for, in few large reads.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    file: Arc<File>,
+    metadata: ArrowReaderMetadata,
+}
+
+#[derive(Debug)]
+struct File {
+    storage: Storage,
+    runtime: Handle,
+    path: String,
+    size: u64,
+}
+
+impl File {
+    fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        Ok(self.runtime.block_on(self.storage.get_ranges(&self.path, ranges))?)
+    }
+
+    fn corrupt(&self, cause: impl std::fmt::Display) -> super::super::Error {
+        Error::Corrupt { path: self.storage.display(&self.path), cause: cause.to_string() }.into()
+    }
+}
+
+impl Reader {
+    /// `size` as the listing or the commit has it.
+    pub fn open(storage: &Storage, path: &str, size: u64) -> Result<Reader> {
+        let runtime = Handle::current();
+        let file = Arc::new(File { storage: storage.clone(), runtime, path: path.to_owned(), size });
+        let real = file.runtime.block_on(storage.size(path))?.unwrap_or(0);
+        if real < size {
+            return Err(file.corrupt(format!("it has {real} bytes, {size} were written")));
+        }
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let footer = read_footer(&file)?;
+        let metadata = footer.finish_with(options).map_err(|e| file.corrupt(e))?;
+        Ok(Reader { file, metadata })
+    }
+
+    /// Arrow schema of the file (meta columns included).
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(self.metadata.schema())
+    }
+
+    pub fn key_footer(&self) -> Result<KeyFooter> {
+        let entries = self.metadata.metadata().file_metadata().key_value_metadata();
+        let entry = |key: &str| entries?.iter().find(|kv| kv.key == key)?.value.clone();
+        let dynamic = match entry(FOOTER_BLOOM_TYPE).as_deref() {
+            Some(BLOOM_TYPE_DYNAMIC) => true,
+            Some(BLOOM_TYPE_SIMPLE) | None => false,
+            Some(other) => return Err(self.file.corrupt(format!("unknown type of bloom filter {other}"))),
+        };
+        let bloom = entry(FOOTER_BLOOM)
+            .or_else(|| entry(FOOTER_BLOOM_OLD))
+            .map(|text| BloomFilter::parse(&text, dynamic))
+            .transpose()
+            .map_err(|e| self.file.corrupt(format!("bloom filter: {e}")))?;
+        Ok(KeyFooter { bloom, min_key: entry(FOOTER_MIN_KEY), max_key: entry(FOOTER_MAX_KEY) })
+    }
+
+    pub fn rows(&self) -> u64 {
+        let rows = |group: &RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
+        self.metadata.metadata().row_groups().iter().map(rows).sum()
+    }
+
+    /// The `_hoodie_record_key` column, in file order, in chunks.
+    pub fn record_keys(&self) -> Result<Vec<StringArray>> {
+        self.batches(Some(&[RECORD_KEY]), KEY_BATCH)?
+            .map(|batch| {
+                let keys = batch?.column(0).as_string_opt::<i32>().cloned();
+                keys.ok_or_else(|| self.file.corrupt(format!("{RECORD_KEY} is not text")))
+            })
+            .collect()
+    }
+
+    /// All columns (`None`) or the named top-level ones, in the file's order, in batches of at most `batch_size` rows.
+    pub fn batches(
+        &self,
+        columns: Option<&[&str]>,
+        batch_size: usize,
+    ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {
+        let projection = match columns {
+            None => ProjectionMask::all(),
+            Some(names) => {
+                let root = |name: &&str| {
+                    self.schema().index_of(name).map_err(|_| Error::ColumnMissing {
+                        path: self.file.storage.display(&self.file.path),
+                        column: (*name).to_owned(),
+                    })
+                };
+                let roots = names.iter().map(root).collect::<std::result::Result<Vec<_>, _>>()?;
+                ProjectionMask::roots(self.metadata.parquet_schema(), roots)
+            }
+        };
+        Ok(Box::new(Batches {
+            reader: self.clone(),
+            projection,
+            batch_size: batch_size.max(1),
+            groups: (0..self.metadata.metadata().num_row_groups()).collect(),
+            current: None,
+        }))
+    }
+}
+
+struct Footer(ParquetMetaDataReader);
+
+impl Footer {
+    fn finish_with(mut self, options: ArrowReaderOptions) -> parquet::errors::Result<ArrowReaderMetadata> {
+        ArrowReaderMetadata::try_new(Arc::new(self.0.finish()?), options)
+    }
+}
+
+/// Reads the end of the file, and once more if the footer is longer than the guess.
+fn read_footer(file: &File) -> Result<Footer> {
+    let mut length = FOOTER_GUESS.min(file.size);
+    loop {
+        let tail = file.fetch(&[file.size - length..file.size])?.pop().unwrap_or_default();
+        let mut reader = ParquetMetaDataReader::new();
+        match reader.try_parse_sized(&tail, file.size) {
+            Ok(()) => return Ok(Footer(reader)),
+            Err(ParquetError::NeedMoreData(needed)) if needed as u64 > length && needed as u64 <= file.size => {
+                length = needed as u64;
+            }
+            Err(e) => return Err(file.corrupt(e)),
+        }
+    }
+}
+
+/// Row group by row group; after an error, nothing more.
+struct Batches {
+    reader: Reader,
+    projection: ProjectionMask,
+    batch_size: usize,
+    groups: VecDeque<usize>,
+    current: Option<ParquetRecordBatchReader>,
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(current) = &mut self.current {
+                match current.next() {
+                    Some(Ok(batch)) => return Some(Ok(batch)),
+                    Some(Err(e)) => return Some(Err(self.stop(|file| file.corrupt(e)))),
+                    None => self.current = None,
+                }
+            }
+            let group = self.groups.pop_front()?;
+            match self.open(group) {
+                Ok(reader) => self.current = Some(reader),
+                Err(e) => return Some(Err(self.stop(|_| e))),
+            }
+        }
+    }
+}
+
+impl Batches {
+    fn stop<E>(&mut self, error: impl FnOnce(&File) -> E) -> E {
+        self.groups.clear();
+        self.current = None;
+        error(&self.reader.file)
+    }
+
+    fn open(&self, group: usize) -> Result<ParquetRecordBatchReader> {
+        let Reader { file, metadata } = &self.reader;
+        let chunks = chunk_ranges(metadata.metadata().row_group(group), &self.projection, file.size)
+            .map_err(|e| file.corrupt(format!("row group {group}: {e}")))?;
+        let bytes = file.fetch(&chunks)?;
+        let chunks = Chunks { size: file.size, chunks: chunks.into_iter().map(|r| r.start).zip(bytes).collect() };
+        ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata.clone())
+            .with_row_groups(vec![group])
+            .with_projection(self.projection.clone())
+            .with_batch_size(self.batch_size)
+            .build()
+            .map_err(|e| file.corrupt(e))
+    }
+}
+
+/// Where the projected column chunks are; checked, because parquet-rs asserts what the footer says.
+fn chunk_ranges(
+    group: &RowGroupMetaData,
+    projection: &ProjectionMask,
+    size: u64,
+) -> std::result::Result<Vec<Range<u64>>, String> {
+    let wanted = group.columns().iter().enumerate().filter(|(leaf, _)| projection.leaf_included(*leaf));
+    wanted
+        .map(|(_, column)| {
+            let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+            let range = u64::try_from(start)
+                .ok()
+                .zip(u64::try_from(column.compressed_size()).ok())
+                .and_then(|(start, length)| Some(start..start.checked_add(length)?));
+            range.filter(|r| r.end <= size).ok_or_else(|| {
+                format!("column {} lies outside the file of {size} bytes", column.column_path().string())
+            })
+        })
+        .collect()
+}
+
+/// The fetched column chunks of one row group, by offset in the file.
+struct Chunks {
+    size: u64,
+    chunks: Vec<(u64, Bytes)>,
+}
+
+impl Chunks {
+    fn from(&self, start: u64) -> parquet::errors::Result<Bytes> {
+        let within = |(at, bytes): &&(u64, Bytes)| *at <= start && start - at <= bytes.len() as u64;
+        // A chunk may begin where another ends: the later one has the bytes.
+        let found = self.chunks.iter().filter(within).max_by_key(|(at, _)| *at);
+        let (at, bytes) = found.ok_or_else(|| ParquetError::EOF(format!("nothing is at byte {start}")))?;
+        Ok(bytes.slice((start - at) as usize..))
+    }
+}
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(self.from(start)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        let bytes = self.from(start)?;
+        if bytes.len() < length {
+            return Err(ParquetError::EOF(format!(
+                "a page of {length} bytes at byte {start} ends after {}",
+                bytes.len()
+            )));
+        }
+        Ok(bytes.slice(..length))
+    }
+}
