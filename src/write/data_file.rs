@@ -141,7 +141,7 @@ impl DataFile {
     }
 
     pub(super) fn flush_row_group(&mut self) -> Result<()> {
-        Ok(())
+        Ok(self.writer.flush_row_group()?)
     }
 
     pub(super) fn meta(&mut self) -> &mut MetaColumns {

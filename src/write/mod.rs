@@ -21,6 +21,8 @@ mod sort;
 mod status;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use assign::{Plan, assign};
 pub use bulk::bulk_insert;

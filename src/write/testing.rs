@@ -1,6 +1,7 @@
 //! What the tests of this room stand on.
 
 use super::WriteContext;
+use super::{WriteStatus, data_file::Run};
 use crate::config::{
     BloomConfig, BulkInsertSortMode, IndexConfig, IndexType, Operation, ParquetCodec, ParquetConfig, PayloadClass,
     WriteConfig,
@@ -9,7 +10,11 @@ use crate::index::testing::arrow_schema;
 use crate::record::MergeRule;
 use crate::schema::TableSchema;
 use crate::storage::Storage;
-use crate::table::{InstantTime, Table, TableProperties};
+use crate::table::base_file::Reader;
+use crate::table::{BaseFile, FileSlice, FileSystemView, InstantTime, Table, TableProperties};
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::Int64Type;
+use std::sync::Arc;
 
 pub(crate) use crate::index::testing::keyed;
 
@@ -69,4 +74,86 @@ pub(crate) fn context_without_table(operation: Operation) -> WriteContext {
     let storage = Storage::open(&std::env::temp_dir().to_string_lossy()).unwrap();
     let table = Table { storage, properties: TableProperties::default(), zone_override: None };
     context(table, "20240102000000000", operation)
+}
+
+/// A table in a folder of its own, which goes with the first value.
+pub(crate) fn table() -> (tempfile::TempDir, Table) {
+    let folder = tempfile::tempdir().unwrap();
+    let storage = Storage::open(&folder.path().to_string_lossy()).unwrap();
+    (folder, Table { storage, properties: TableProperties::default(), zone_override: None })
+}
+
+/// Runs `work` on a blocking thread of a runtime, as handles are.
+pub(crate) fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+    runtime().block_on(async { tokio::task::spawn_blocking(work).await.unwrap() })
+}
+
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+pub(in crate::write) fn run(context: WriteContext) -> Arc<Run> {
+    Arc::new(Run::new(Arc::new(context)))
+}
+
+/// The file that a status speaks of.
+pub(crate) fn file(status: &WriteStatus) -> BaseFile {
+    let stat = &status.stat;
+    let path = stat.path.clone().unwrap();
+    let name = path.rsplit('/').next().unwrap().to_string();
+    let instant = InstantTime::parse(name.rsplit('_').next().unwrap().strip_suffix(".parquet").unwrap()).unwrap();
+    let (partition, file_id) = (stat.partition_path.clone(), stat.file_id.clone());
+    BaseFile { partition, name, file_id, instant, size: stat.file_size_in_bytes }
+}
+
+/// A view of these files, a file replacing an earlier one of its group.
+pub(crate) fn view<'a>(files: impl IntoIterator<Item = &'a BaseFile>) -> FileSystemView {
+    let mut view = FileSystemView::default();
+    for file in files {
+        let slices = view.partitions.entry(file.partition.clone()).or_default();
+        slices.retain(|slice| slice.file_id != file.file_id);
+        slices.push(FileSlice {
+            partition: file.partition.clone(),
+            file_id: file.file_id.clone(),
+            base_instant: file.instant.clone(),
+            base_file: Some(file.clone()),
+            log_files: Vec::new(),
+        });
+    }
+    view
+}
+
+/// A stored row.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stored {
+    pub commit_time: String,
+    pub seqno: String,
+    pub key: String,
+    pub partition: String,
+    pub file_name: String,
+    pub value: Option<i64>,
+}
+
+/// The rows of a file, in order.
+pub(crate) fn read(table: &Table, file: &BaseFile) -> Vec<Stored> {
+    let (table, file) = (table.clone(), file.clone());
+    blocking(move || {
+        let reader = Reader::open(&table.storage, &file.path(), file.size).unwrap();
+        let mut rows = Vec::new();
+        for batch in reader.batches(None, 3).unwrap() {
+            let batch = batch.unwrap();
+            let text =
+                |name: &str, row: usize| batch.column_by_name(name).unwrap().as_string::<i32>().value(row).to_string();
+            let values = batch.column_by_name("value").map(|column| column.as_primitive::<Int64Type>().clone());
+            rows.extend((0..batch.num_rows()).map(|row| Stored {
+                commit_time: text("_hoodie_commit_time", row),
+                seqno: text("_hoodie_commit_seqno", row),
+                key: text("_hoodie_record_key", row),
+                partition: text("_hoodie_partition_path", row),
+                file_name: text("_hoodie_file_name", row),
+                value: values.as_ref().filter(|v| v.is_valid(row)).map(|v| v.value(row)),
+            }));
+        }
+        rows
+    })
 }

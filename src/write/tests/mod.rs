@@ -1,0 +1,5 @@
+//! The room's behaviour on real files.
+
+mod bulk;
+mod merge;
+mod upsert;
