@@ -31,6 +31,7 @@
 pub mod cli;
 pub mod config;
 pub mod error;
+mod front;
 pub mod index;
 pub mod observe;
 pub mod record;
@@ -45,3 +46,4 @@ pub mod transform;
 pub mod write;
 
 pub use error::{Error, Result};
+pub use front::run;

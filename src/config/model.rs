@@ -1,7 +1,6 @@
 //! The typed configuration: what the rest of the program sees. Made once, at start-up, by [`super::load`];
 //! nothing below `cli` and `config` ever looks up a string key.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Everything one job needs, checked.
@@ -56,8 +55,6 @@ pub struct TableConfig {
     pub timeline_timezone: TimelineTimezone,
     /// `hoodie.allow.empty.commit`
     pub allow_empty_commit: bool,
-    /// `hoodie.metadata.enable`: `Some(true)` only when the user asked for a metadata table by name.
-    pub metadata_enable: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -292,6 +289,4 @@ pub struct RunConfig {
     pub log_json: bool,
     /// Ours: no progress bar even on a terminal.
     pub no_progress: bool,
-    /// Where `--props` came from, for messages.
-    pub props: Option<PathBuf>,
 }

@@ -1,14 +1,100 @@
 //! The daemon: one round, the loop around it, checkpoints, shutdown.
+//!
+//! May use every room, and is used by none but the program's front door. Look at [`round`](self::round) first: it reads as
+//! the list of stages. Invariants: data and checkpoint become visible in one atomic step, the completed instant; progress is
+//! kept nowhere else; a round that fails leaves the table as it was.
 
+mod checkpoint;
+mod continuous;
+mod input;
+mod open;
+mod round;
+mod shutdown;
+
+pub use continuous::run;
+
+/// Why a round, or the job, ends.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("{0}")]
-    Todo(String),
+    #[error(transparent)]
+    Room(#[from] Box<crate::Error>),
+    #[error("{place}: {cause}")]
+    Row { place: String, cause: crate::record::Error },
+    #[error(
+        "unable to find the previous checkpoint: commit {instant} of this table was made with --checkpoint but carries no \
+         position; give --ignore-checkpoint <any text> to start anew, or --checkpoint with another position"
+    )]
+    NoStoredCheckpoint { instant: String },
+    #[error(
+        "the configuration conflicts with the table at {table}: {conflicts}; use the table's own settings, or another table"
+    )]
+    Conflict { table: String, conflicts: String },
+    #[error(
+        "no ordering field: upsert needs one, and neither --source-ordering-field is given nor has the schema a field `ts` \
+         (its fields are {fields})"
+    )]
+    NoOrderingField { fields: String },
+    #[error("table {table} is {found}, and merge-on-read tables cannot be written yet: use a copy-on-write table")]
+    TableType { table: String, found: String },
+    #[error(
+        "partition {outer} and, inside it, {inner} cannot both be read by Hudi: set hoodie.datasource.write.partitionpath.urlencode=true (new tables only), or change the values"
+    )]
+    NestedPartitions { outer: String, inner: String },
+    #[error("{what}: {why}")]
+    Worker { what: &'static str, why: String },
+    #[error("interrupted before the commit; the table is as it was")]
+    Interrupted,
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
 }
 
 impl Error {
     pub fn code(&self) -> &'static str {
-        "streamer"
+        match self {
+            Error::Room(e) => e.code(),
+            Error::Row { cause, .. } => cause.code(),
+            Error::NoStoredCheckpoint { .. } => "checkpoint-missing",
+            Error::Conflict { .. } => "table-config-conflict",
+            Error::NoOrderingField { .. } => "record-no-ordering-field",
+            Error::TableType { .. } => "table-type-unsupported",
+            Error::NestedPartitions { .. } => "record-nested-partitions",
+            Error::Worker { .. } => "internal",
+            Error::Interrupted => "interrupted",
+            Error::Signals(_) => "signals",
+        }
+    }
+
+    /// Whether flags, properties or schema files are at fault, so that nothing was started.
+    pub fn is_configuration(&self) -> bool {
+        match self {
+            Error::Room(e) => {
+                matches!(**e, crate::Error::Config(_) | crate::Error::Schema(crate::schema::Error::File { .. }))
+            }
+            Error::Conflict { .. } | Error::TableType { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the same round may go through later without anybody's help.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::Room(e) => e.is_retryable(),
+            _ => false,
+        }
     }
 }
+
+/// Result of this room.
+pub type Result<T> = std::result::Result<T, Error>;
+
+macro_rules! from_room {
+    ($($room:ident),*) => {
+        $(impl From<crate::$room::Error> for Error {
+            fn from(e: crate::$room::Error) -> Error {
+                Error::Room(Box::new(crate::Error::from(e)))
+            }
+        })*
+    };
+}
+from_room!(index, record, schema, service, source, storage, table, transform, write);

@@ -1,1 +1,0 @@
-//! Flags, spelled as Hudi's Streamer spells them.

@@ -1,0 +1,217 @@
+//! Words that name one of a few things: what is done, and what Hudi knows besides.
+
+use super::{
+    BulkInsertSortMode, IndexType, KeyGeneratorClass, Operation, ParquetCodec, PayloadClass, SourceClass, TableType,
+    TimelineTimezone, TimestampType,
+};
+
+/// A choice: words for what is done, and words that Hudi knows but we do not do yet.
+pub(super) struct Choice<T: 'static> {
+    pub done: &'static [(&'static str, T)],
+    pub later: &'static [&'static str],
+}
+
+/// Why a word is not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    NotDone,
+    Unknown,
+}
+
+impl<T: Copy> Choice<T> {
+    /// Case does not matter, nor does the package of a Java class.
+    pub fn pick(&self, word: &str) -> Result<T, Refusal> {
+        let short = word.trim().rsplit('.').next().unwrap_or(word);
+        match self.done.iter().find(|(name, _)| name.eq_ignore_ascii_case(short)) {
+            Some((_, value)) => Ok(*value),
+            None if self.later.iter().any(|name| name.eq_ignore_ascii_case(short)) => Err(Refusal::NotDone),
+            None => Err(Refusal::Unknown),
+        }
+    }
+
+    /// The words that are taken.
+    pub fn words(&self) -> String {
+        self.done.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The taken word nearest to a misspelt one.
+    pub fn nearest(&self, word: &str) -> Option<&'static str> {
+        let short = word.rsplit('.').next().unwrap_or(word).to_ascii_lowercase();
+        let all = self.done.iter().map(|(name, _)| *name).chain(self.later.iter().copied());
+        let scored = all.map(|n| (strsim::normalized_damerau_levenshtein(&n.to_ascii_lowercase(), &short), n));
+        scored.filter(|(score, _)| *score > 0.7).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, n)| n)
+    }
+}
+
+pub(super) const TABLE_TYPES: Choice<TableType> =
+    Choice { done: &[("COPY_ON_WRITE", TableType::CopyOnWrite)], later: &["MERGE_ON_READ"] };
+
+pub(super) const OPERATIONS: Choice<Operation> = Choice {
+    done: &[("UPSERT", Operation::Upsert), ("INSERT", Operation::Insert), ("BULK_INSERT", Operation::BulkInsert)],
+    later: &["INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION", "DELETE"],
+};
+
+pub(super) const SOURCES: Choice<SourceClass> = Choice {
+    done: &[("JsonDFSSource", SourceClass::JsonDfs)],
+    later: &[
+        "JsonKafkaSource",
+        "AvroKafkaSource",
+        "ProtoKafkaSource",
+        "AvroDFSSource",
+        "ParquetDFSSource",
+        "ORCDFSSource",
+        "CsvDFSSource",
+        "MysqlDebeziumSource",
+        "PostgresDebeziumSource",
+        "HoodieIncrSource",
+        "S3EventsSource",
+        "S3EventsHoodieIncrSource",
+        "GcsEventsSource",
+        "GcsEventsHoodieIncrSource",
+        "SqlSource",
+        "SqlFileBasedSource",
+        "JdbcSource",
+        "PulsarSource",
+        "KinesisSource",
+        "HiveIncrPullSource",
+    ],
+};
+
+pub(super) const SCHEMA_PROVIDERS: Choice<()> = Choice {
+    done: &[("FilebasedSchemaProvider", ())],
+    later: &[
+        "SchemaRegistryProvider",
+        "NullTargetSchemaRegistryProvider",
+        "HiveSchemaProvider",
+        "JdbcbasedSchemaProvider",
+        "ProtoClassBasedSchemaProvider",
+        "RowBasedSchemaProvider",
+    ],
+};
+
+/// A kind of transformer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TransformerKind {
+    SqlQuery,
+    SqlFile,
+}
+
+pub(super) const TRANSFORMERS: Choice<TransformerKind> = Choice {
+    done: &[
+        ("SqlQueryBasedTransformer", TransformerKind::SqlQuery),
+        ("SqlFileBasedTransformer", TransformerKind::SqlFile),
+    ],
+    later: &["FlatteningTransformer", "ChainedTransformer", "AWSDmsTransformer", "IdentityTransformer"],
+};
+
+pub(super) const PAYLOADS: Choice<PayloadClass> = Choice {
+    done: &[
+        ("OverwriteWithLatestAvroPayload", PayloadClass::OverwriteWithLatest),
+        ("DefaultHoodieRecordPayload", PayloadClass::DefaultHoodieRecord),
+    ],
+    later: &[
+        "EventTimeAvroPayload",
+        "OverwriteNonDefaultsWithLatestAvroPayload",
+        "PartialUpdateAvroPayload",
+        "FirstValueAvroPayload",
+        "HoodieAvroPayload",
+        "EmptyHoodieRecordPayload",
+        "AWSDmsAvroPayload",
+        "MySqlDebeziumAvroPayload",
+        "PostgresDebeziumAvroPayload",
+    ],
+};
+
+pub(super) const KEY_GENERATORS: Choice<KeyGeneratorClass> = Choice {
+    done: &[
+        ("SimpleKeyGenerator", KeyGeneratorClass::Simple),
+        ("ComplexKeyGenerator", KeyGeneratorClass::Complex),
+        ("NonpartitionedKeyGenerator", KeyGeneratorClass::NonPartitioned),
+        ("TimestampBasedKeyGenerator", KeyGeneratorClass::TimestampBased),
+        ("SimpleAvroKeyGenerator", KeyGeneratorClass::Simple),
+        ("ComplexAvroKeyGenerator", KeyGeneratorClass::Complex),
+        ("NonpartitionedAvroKeyGenerator", KeyGeneratorClass::NonPartitioned),
+        ("TimestampBasedAvroKeyGenerator", KeyGeneratorClass::TimestampBased),
+    ],
+    later: &[
+        "CustomKeyGenerator",
+        "CustomAvroKeyGenerator",
+        "GlobalDeleteKeyGenerator",
+        "GlobalAvroDeleteKeyGenerator",
+    ],
+};
+
+pub(super) const KEY_GENERATOR_TYPES: Choice<KeyGeneratorClass> = Choice {
+    done: &[
+        ("SIMPLE", KeyGeneratorClass::Simple),
+        ("COMPLEX", KeyGeneratorClass::Complex),
+        ("NON_PARTITION", KeyGeneratorClass::NonPartitioned),
+        ("TIMESTAMP", KeyGeneratorClass::TimestampBased),
+    ],
+    later: &["CUSTOM", "GLOBAL_DELETE", "HOODIE_TABLE_METADATA", "SPARK_SQL", "USER_PROVIDED"],
+};
+
+pub(super) const TIMESTAMP_TYPES: Choice<TimestampType> = Choice {
+    done: &[
+        ("UNIX_TIMESTAMP", TimestampType::UnixTimestamp),
+        ("EPOCHMILLISECONDS", TimestampType::EpochMilliseconds),
+        ("EPOCHMICROSECONDS", TimestampType::EpochMicroseconds),
+        ("SCALAR", TimestampType::Scalar),
+        ("DATE_STRING", TimestampType::DateString),
+        ("MIXED", TimestampType::Mixed),
+    ],
+    later: &[],
+};
+
+/// Nanoseconds of a `java.util.concurrent.TimeUnit`.
+pub(super) const TIME_UNITS: Choice<i64> = Choice {
+    done: &[
+        ("NANOSECONDS", 1),
+        ("MICROSECONDS", 1_000),
+        ("MILLISECONDS", 1_000_000),
+        ("SECONDS", 1_000_000_000),
+        ("MINUTES", 60_000_000_000),
+        ("HOURS", 3_600_000_000_000),
+        ("DAYS", 86_400_000_000_000),
+    ],
+    later: &[],
+};
+
+pub(super) const INDEXES: Choice<IndexType> = Choice {
+    done: &[
+        ("SIMPLE", IndexType::Simple),
+        ("BLOOM", IndexType::Bloom),
+        ("GLOBAL_SIMPLE", IndexType::GlobalSimple),
+        ("GLOBAL_BLOOM", IndexType::GlobalBloom),
+    ],
+    later: &["BUCKET", "RECORD_INDEX", "INMEMORY", "HBASE", "FLINK_STATE"],
+};
+
+pub(super) const SORT_MODES: Choice<BulkInsertSortMode> = Choice {
+    done: &[
+        ("NONE", BulkInsertSortMode::None),
+        ("GLOBAL_SORT", BulkInsertSortMode::GlobalSort),
+        ("PARTITION_SORT", BulkInsertSortMode::PartitionSort),
+    ],
+    later: &["PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"],
+};
+
+pub(super) const CODECS: Choice<ParquetCodec> = Choice {
+    done: &[
+        ("UNCOMPRESSED", ParquetCodec::Uncompressed),
+        ("SNAPPY", ParquetCodec::Snappy),
+        ("GZIP", ParquetCodec::Gzip),
+        ("ZSTD", ParquetCodec::Zstd),
+        ("LZ4_RAW", ParquetCodec::Lz4Raw),
+    ],
+    later: &["LZO", "BROTLI", "LZ4"],
+};
+
+pub(super) const ZONES: Choice<TimelineTimezone> =
+    Choice { done: &[("UTC", TimelineTimezone::Utc), ("LOCAL", TimelineTimezone::Local)], later: &[] };
+
+pub(super) const BLOOM_TYPES: Choice<bool> = Choice { done: &[("DYNAMIC_V0", true), ("SIMPLE", false)], later: &[] };
+
+pub(super) const BOOLEANS: Choice<bool> = Choice { done: &[("true", true), ("false", false)], later: &[] };
+
+pub(super) const TERMINATIONS: Choice<()> = Choice { done: &[("NoNewDataTerminationStrategy", ())], later: &[] };

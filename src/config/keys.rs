@@ -1,0 +1,194 @@
+//! The registry: every property key that counts here, once, as data. Names and defaults are Hudi's (0.15.0) unless they say
+//! "ours".
+
+/// A property key.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub name: &'static str,
+    /// Old or other spellings, which count when the name itself is not set.
+    pub aliases: &'static [&'static str],
+    /// As text; empty: none.
+    pub default: &'static str,
+    pub doc: &'static str,
+}
+
+macro_rules! keys {
+    ($($id:ident = $name:literal $([$($alias:literal),+])?, $default:literal, $doc:literal;)+) => {
+        $(pub(super) const $id: Key = Key { name: $name, aliases: &[$($($alias),+)?], default: $default, doc: $doc };)+
+        /// All of them, for suggestions and for the reference.
+        pub(super) const ALL: &[&Key] = &[$(&$id),+];
+    };
+}
+
+keys! {
+    DFS_ROOT = "hoodie.streamer.source.dfs.root", "", "folder that JsonDFSSource reads, with all below it";
+    SKIP_INVALID = "hoodie.streamer.source.json.skip.invalid.records", "false", "leave out lines that cannot be decoded, and count them";
+    SCHEMA_SOURCE_FILE = "hoodie.streamer.schemaprovider.source.schema.file", "", "Avro schema of the input (FilebasedSchemaProvider)";
+    SCHEMA_TARGET_FILE = "hoodie.streamer.schemaprovider.target.schema.file", "", "Avro schema of the table; default: that of the input, or of the transformed rows";
+    TRANSFORMER_SQL = "hoodie.streamer.transformer.sql", "", "statement of SqlQueryBasedTransformer, over <SRC>";
+    TRANSFORMER_SQL_FILE = "hoodie.streamer.transformer.sql.file", "", "file of SqlFileBasedTransformer";
+    CHECKPOINT_FORCE_SKIP = "hoodie.streamer.checkpoint.force.skip", "false", "write no checkpoint into commits";
+    MAX_IDLE_ROUNDS = "max.rounds.without.new.data.to.shutdown", "3", "rounds without a commit before NoNewDataTerminationStrategy stops";
+    RECORD_KEY = "hoodie.datasource.write.recordkey.field", "", "field, or comma list of fields, that identifies a row; dotted paths allowed";
+    PARTITION_PATH = "hoodie.datasource.write.partitionpath.field", "", "field, or comma list, that rows are partitioned by; empty: none";
+    KEYGEN_CLASS = "hoodie.datasource.write.keygenerator.class", "", "key generator; inferred from the fields when not set";
+    KEYGEN_TYPE = "hoodie.datasource.write.keygenerator.type", "", "the same by a short name: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP";
+    HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning", "false", "partition folders named field=value";
+    URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode", "false", "escape special characters in partition values";
+    LOGICAL_TIMESTAMP = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled", "false", "timestamps in keys as text instead of numbers";
+    TIMESTAMP_TYPE = "hoodie.keygen.timebased.timestamp.type" ["hoodie.deltastreamer.keygen.timebased.timestamp.type"], "", "UNIX_TIMESTAMP, EPOCHMILLISECONDS, EPOCHMICROSECONDS, SCALAR, DATE_STRING or MIXED";
+    TIMESTAMP_UNIT = "hoodie.keygen.timebased.timestamp.scalar.time.unit" ["hoodie.deltastreamer.keygen.timebased.timestamp.scalar.time.unit"], "SECONDS", "unit of SCALAR: DAYS … NANOSECONDS";
+    INPUT_FORMAT = "hoodie.keygen.timebased.input.dateformat" ["hoodie.deltastreamer.keygen.timebased.input.dateformat"], "", "Joda patterns of DATE_STRING values, tried in order";
+    INPUT_DELIMITER = "hoodie.keygen.timebased.input.dateformat.list.delimiter.regex" ["hoodie.deltastreamer.keygen.timebased.input.dateformat.list.delimiter.regex"], ",", "what parts those patterns";
+    INPUT_ZONE = "hoodie.keygen.timebased.input.timezone" ["hoodie.deltastreamer.keygen.timebased.input.timezone"], "UTC", "zone of values without one; empty: a value keeps its own";
+    OUTPUT_FORMAT = "hoodie.keygen.timebased.output.dateformat" ["hoodie.deltastreamer.keygen.timebased.output.dateformat"], "", "Joda pattern of the partition path";
+    OUTPUT_ZONE = "hoodie.keygen.timebased.output.timezone" ["hoodie.deltastreamer.keygen.timebased.output.timezone"], "UTC", "zone of the partition path";
+    ZONE = "hoodie.keygen.timebased.timezone" ["hoodie.deltastreamer.keygen.timebased.timezone"], "", "both zones at once";
+    PRECOMBINE = "hoodie.datasource.write.precombine.field", "", "ordering field, where --source-ordering-field is not given";
+    PAYLOAD_CLASS = "hoodie.datasource.write.payload.class" ["hoodie.compaction.payload.class"], "", "merge rule, where --payload-class is not given";
+    DATABASE = "hoodie.database.name", "", "database of the table";
+    TIMELINE_ZONE = "hoodie.table.timeline.timezone", "UTC", "zone of instants: UTC (ours) or LOCAL, for new tables";
+    EMPTY_COMMIT = "hoodie.allow.empty.commit", "true", "commit a position that moved without data";
+    INDEX_TYPE = "hoodie.index.type", "SIMPLE", "SIMPLE, BLOOM, GLOBAL_SIMPLE or GLOBAL_BLOOM";
+    SIMPLE_UPDATE_PATH = "hoodie.simple.index.update.partition.path", "true", "GLOBAL_SIMPLE: a row moves to its new partition";
+    BLOOM_UPDATE_PATH = "hoodie.bloom.index.update.partition.path", "true", "GLOBAL_BLOOM: a row moves to its new partition";
+    CODEC = "hoodie.parquet.compression.codec", "gzip", "uncompressed, snappy, gzip, zstd or lz4_raw";
+    COMPRESSION_RATIO = "hoodie.parquet.compression.ratio", "0.1", "expected ratio, for the size of files";
+    MAX_FILE_SIZE = "hoodie.parquet.max.file.size", "125829120", "bytes at which a new file group is begun";
+    BLOCK_SIZE = "hoodie.parquet.block.size", "125829120", "bytes of a row group";
+    PAGE_SIZE = "hoodie.parquet.page.size", "1048576", "bytes of a page";
+    DICTIONARY = "hoodie.parquet.dictionary.enabled", "true", "dictionary encoding";
+    SMALL_FILE_LIMIT = "hoodie.parquet.small.file.limit", "104857600", "files below are filled with new rows; 0: never";
+    RECORD_SIZE_ESTIMATE = "hoodie.copyonwrite.record.size.estimate", "1024", "bytes of a record before any commit tells";
+    RECORD_SIZE_THRESHOLD = "hoodie.record.size.estimation.threshold", "1.0", "share of the small file limit that a commit must hold to tell";
+    AUTO_SPLIT = "hoodie.copyonwrite.insert.auto.split", "true", "rows of a new file group by the maximum file size";
+    SPLIT_SIZE = "hoodie.copyonwrite.insert.split.size", "500000", "rows of a new file group without auto split";
+    SORT_MODE = "hoodie.bulkinsert.sort.mode", "NONE", "NONE, GLOBAL_SORT or PARTITION_SORT";
+    ALLOW_DUPLICATES = "hoodie.merge.allow.duplicate.on.inserts", "true", "INSERT keeps duplicates also in a file that it fills";
+    BLOOM_ENTRIES = "hoodie.index.bloom.num_entries", "60000", "keys of a bloom filter";
+    BLOOM_FPP = "hoodie.index.bloom.fpp", "0.000000001", "wrong positives of a bloom filter";
+    BLOOM_TYPE = "hoodie.bloom.index.filter.type", "DYNAMIC_V0", "DYNAMIC_V0 or SIMPLE";
+    BLOOM_MAX_ENTRIES = "hoodie.bloom.index.filter.dynamic.max.entries", "100000", "most keys of a dynamic bloom filter";
+    RECONCILE = "hoodie.datasource.write.reconcile.schema", "false", "keep columns of the table that the input lacks";
+    SET_NULL = "hoodie.write.set.null.for.missing.columns", "false", "fill such columns with null";
+    COLUMN_DROP = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop", "false", "drop such columns";
+    WORKERS = "hoodie.streamer.workers", "", "ours: threads that decode, merge and encode; default: the number of cores";
+}
+
+/// Keys that are accepted with the value we act by, and refused with any other: name, value, what to do.
+pub(super) const FIXED: &[(&str, &str, &str)] = &[
+    ("hoodie.metadata.enable", "false", "the metadata table is not maintained yet"),
+    ("hoodie.clean.automatic", "false", "cleaning is not done yet: run it from Spark"),
+    ("hoodie.clean.async", "false", "cleaning is not done yet: run it from Spark"),
+    ("hoodie.archive.automatic", "false", "archiving is not done yet: run it from Spark"),
+    ("hoodie.archive.async", "false", "archiving is not done yet: run it from Spark"),
+    ("hoodie.compact.inline", "false", "merge-on-read tables are not done yet"),
+    ("hoodie.clustering.inline", "false", "clustering is not done yet: run it from Spark"),
+    ("hoodie.clustering.async.enabled", "false", "clustering is not done yet: run it from Spark"),
+    ("hoodie.datasource.write.drop.partition.columns", "false", "partition columns stay in the files"),
+    ("hoodie.populate.meta.fields", "true", "tables without meta columns are not done"),
+    ("hoodie.write.concurrency.mode", "single_writer", "locks are not done yet: one writer a table"),
+    ("hoodie.cleaner.policy.failed.writes", "EAGER", "lazy rollback is not done yet"),
+    ("hoodie.clean.failed.writes.policy", "EAGER", "lazy rollback is not done yet"),
+    ("hoodie.datasource.hive_sync.enable", "false", "Hive sync is not done yet"),
+    ("hoodie.datasource.meta.sync.enable", "false", "catalog sync is not done yet"),
+    ("hoodie.schema.on.read.enable", "false", "schema-on-read is not done"),
+    ("hoodie.write.table.version", "6", "table version 6 is what is written"),
+    ("hoodie.write.auto.upgrade", "false", "a table keeps its version"),
+    ("hoodie.table.cdc.enabled", "false", "change data capture is not done"),
+    ("hoodie.table.base.file.format", "PARQUET", "base files are Parquet"),
+    ("hoodie.partition.metafile.use.base.format", "false", "partition metafiles are text"),
+    ("hoodie.allow.operation.metadata.field", "false", "the operation column is not done"),
+    ("hoodie.combine.before.upsert", "true", "an upsert always combines, as Hudi's Streamer insists"),
+    ("hoodie.rollback.using.markers", "true", "rollbacks use markers, and listing where there are none"),
+    ("hoodie.errortable.enable", "false", "the error table is not done yet"),
+    ("hoodie.metrics.on", "false", "metrics are not done yet: the log has a line a round"),
+    ("hoodie.write.commit.callback.on", "false", "commit callbacks are not done yet"),
+    ("hoodie.avro.schema.validate", "false", "evolution is always checked, by our own rules"),
+    ("hoodie.streamer.source.sanitize.invalid.schema.field.names", "false", "name sanitising is not done"),
+    (
+        "hoodie.streamer.source.input.selector",
+        "org.apache.hudi.utilities.sources.helpers.DFSPathSelector",
+        "only DFSPathSelector is done",
+    ),
+    ("hoodie.streamer.sample.writes.enabled", "false", "record sizes come from the timeline"),
+    ("hoodie.datasource.write.insert.drop.duplicates", "false", "use --filter-dupes"),
+];
+
+/// Keys that change nothing here, by prefix: sizing of Spark, caches, threads. Accepted with one warning.
+pub(super) const IDLE_PREFIXES: &[&str] = &[
+    "hoodie.embed.timeline.server",
+    "hoodie.filesystem.view.",
+    "hoodie.memory.",
+    "hoodie.common.spillable",
+    "hoodie.common.diskmap",
+    "hoodie.write.markers",
+    "hoodie.markers.",
+    "hoodie.write.status.storage.level",
+    "hoodie.write.buffer",
+    "hoodie.write.executor",
+    "hoodie.write.wait.strategy",
+    "hoodie.finalize.write.parallelism",
+    "hoodie.rollback.parallelism",
+    "hoodie.auto.commit",
+    "hoodie.auto.adjust.lock.configs",
+    "hoodie.consistency.check",
+    "hoodie.datasource.write.row.writer.enable",
+    "hoodie.streamer.write.row.writer.enable",
+    "hoodie.bloom.index.use.",
+    "hoodie.bloom.index.prune.by.ranges",
+    "hoodie.bloom.index.bucketized.checking",
+    "hoodie.bloom.index.keys.per.bucket",
+    "hoodie.bloom.index.input.storage.level",
+    "hoodie.simple.index.use.caching",
+    "hoodie.simple.index.input.storage.level",
+    "hoodie.sensitive.config.keys",
+    "hoodie.fail.on.timeline.archiving",
+    "hoodie.fail.writes.on.inline.table.service.exception",
+    "hoodie.parquet.outputtimestamptype",
+    "hoodie.parquet.writelegacyformat",
+    "hoodie.parquet.field_id",
+    "hoodie.parquet.bloom.filter.enabled",
+    "hoodie.archivelog.folder",
+];
+
+/// Keys that tune what is not done yet, by prefix, and what that is: accepted with a warning by name.
+pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
+    ("hoodie.cleaner.", "cleaning"),
+    ("hoodie.clean.", "cleaning"),
+    ("hoodie.keep.", "archiving"),
+    ("hoodie.archive.", "archiving"),
+    ("hoodie.commits.archival.batch", "archiving"),
+    ("hoodie.compact.", "compaction"),
+    ("hoodie.compaction.", "compaction"),
+    ("hoodie.clustering.", "clustering"),
+    ("hoodie.metadata.", "the metadata table"),
+    ("hoodie.metrics.", "metrics"),
+    ("hoodie.write.lock.", "locks"),
+    ("hoodie.client.heartbeat.", "lazy rollback"),
+    ("hoodie.errortable.", "the error table"),
+    ("hoodie.datasource.hive_sync.", "Hive sync"),
+    ("hoodie.datasource.meta_sync.", "catalog sync"),
+    ("hoodie.datasource.meta.sync.", "catalog sync"),
+    ("hoodie.meta.sync.", "catalog sync"),
+    ("hoodie.meta_sync.", "catalog sync"),
+    ("hoodie.write.commit.callback.", "commit callbacks"),
+    ("hoodie.streamer.source.kafka.", "Kafka sources"),
+    ("hoodie.streamer.kafka.", "Kafka sources"),
+];
+
+/// Keys whose value must be what a flag says: name, flag.
+pub(super) const SAME_AS_FLAG: &[(&str, &str)] = &[
+    ("hoodie.table.name", "--target-table"),
+    ("hoodie.datasource.write.table.name", "--target-table"),
+    ("hoodie.base.path", "--target-base-path"),
+    ("hoodie.table.type", "--table-type"),
+    ("hoodie.datasource.write.table.type", "--table-type"),
+    ("hoodie.datasource.write.operation", "--op"),
+    ("hoodie.combine.before.insert", "--filter-dupes"),
+];
+
+/// Names of Hudi's keys, for those that are known but not done.
+pub(super) fn known_to_hudi() -> impl Iterator<Item = &'static str> {
+    include_str!("known_keys.txt").lines().filter(|l| !l.is_empty() && !l.starts_with('#'))
+}

@@ -1,0 +1,219 @@
+//! Layers of settings, one over the other; aliases; values from the environment and from files; and what each key is.
+
+use super::keys::{self, FIXED, IDLE_PREFIXES, Key, LATER_PREFIXES, SAME_AS_FLAG};
+use super::properties::{Line, Parsed};
+use super::secrets::mask_value;
+use super::{EffectiveSetting, Problem};
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// How to ask for an environment variable.
+pub(super) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Where the global defaults stand (`DFSPropertiesConfiguration`, 0.15).
+const DEFAULTS_FOLDER: &str = "/etc/hudi/conf";
+const DEFAULTS_FILE: &str = "hudi-defaults.conf";
+/// Old and new prefix of the Streamer's keys.
+const OLD_PREFIX: &str = "hoodie.deltastreamer.";
+const NEW_PREFIX: &str = "hoodie.streamer.";
+/// From here on a name counts as misspelt rather than foreign.
+const NEAR: f64 = 0.85;
+
+static REFERENCE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\$\{(env|file):([^}]*)\}").expect("a good pattern"));
+
+/// A value and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub value: String,
+    pub origin: String,
+}
+
+/// All settings of a job, and what is to be said about them.
+#[derive(Debug, Default)]
+pub(super) struct Settings {
+    map: BTreeMap<String, Setting>,
+    pub warnings: Vec<String>,
+    pub problems: Vec<Problem>,
+}
+
+impl Settings {
+    /// defaults file < properties file < `--hoodie-conf`.
+    pub fn load(props: Option<&str>, confs: &[String], env: Env) -> Settings {
+        let folder = env("HUDI_CONF_DIR").unwrap_or_else(|| DEFAULTS_FOLDER.to_string());
+        let defaults = Path::new(&folder).join(DEFAULTS_FILE);
+        let mut parsed = Parsed::default();
+        if defaults.is_file() {
+            parsed.file(&defaults);
+        }
+        if let Some(props) = props {
+            parsed.file(Path::new(props.strip_prefix("file://").unwrap_or(props)));
+        }
+        for conf in confs {
+            parsed.line(conf, "--hoodie-conf");
+        }
+        let mut settings = Settings { map: BTreeMap::new(), warnings: parsed.warnings, problems: parsed.problems };
+        for line in parsed.lines {
+            settings.put(line, env);
+        }
+        settings.rename_old_keys();
+        settings
+    }
+
+    pub fn problem(&mut self, code: &'static str, text: String) {
+        self.problems.push(Problem { code, text });
+    }
+
+    fn put(&mut self, line: Line, env: Env) {
+        match resolve(&line.value, env) {
+            Ok(value) => {
+                self.map.insert(line.key, Setting { value, origin: line.origin });
+            }
+            Err(why) => self.problem("config-reference", format!("{}: {}: {why}", line.origin, line.key)),
+        }
+    }
+
+    /// `hoodie.deltastreamer.X` is `hoodie.streamer.X`; where both are set the new name wins.
+    fn rename_old_keys(&mut self) {
+        let old: Vec<String> = self.map.keys().filter(|k| k.starts_with(OLD_PREFIX)).cloned().collect();
+        for name in old {
+            // The key generator's old names are aliases of names without the Streamer's prefix.
+            if keys::ALL.iter().any(|k| k.aliases.contains(&name.as_str())) {
+                continue;
+            }
+            let Some(setting) = self.map.remove(&name) else { continue };
+            let new = name.replacen(OLD_PREFIX, NEW_PREFIX, 1);
+            self.warnings.push(format!("{}: {name} is the old name of {new}", setting.origin));
+            self.map.entry(new).or_insert(setting);
+        }
+    }
+
+    /// The setting under its name or an alias.
+    pub fn get(&self, key: &Key) -> Option<&Setting> {
+        std::iter::once(&key.name).chain(key.aliases).find_map(|name| self.map.get(*name))
+    }
+
+    /// A setting that is no key of the registry (overrides of a transformer step).
+    pub fn get_named(&self, name: &str) -> Option<&Setting> {
+        self.map.get(name)
+    }
+
+    /// Marks a name as used, so that it is not reported.
+    pub fn check_names(&mut self, used: &BTreeSet<String>, flags: &BTreeMap<&str, String>) {
+        let names: Vec<(String, Setting)> = self.map.iter().map(|(k, s)| (k.clone(), s.clone())).collect();
+        let (mut idle, mut spark) = (Vec::new(), Vec::new());
+        for (name, setting) in names {
+            let is_ours = keys::ALL.iter().any(|k| k.name == name || k.aliases.contains(&name.as_str()));
+            if is_ours || used.contains(&name) {
+                continue;
+            }
+            if name.starts_with("spark.") {
+                spark.push(name);
+            } else if is_idle(&name) {
+                idle.push(name);
+            } else {
+                self.check_name(&name, &setting, flags);
+            }
+        }
+        if !spark.is_empty() {
+            self.warnings.push(format!("settings of Spark have no effect: {}", spark.join(", ")));
+        }
+        if !idle.is_empty() {
+            self.warnings.push(format!("settings that change nothing here: {}", idle.join(", ")));
+        }
+    }
+
+    fn check_name(&mut self, name: &str, setting: &Setting, flags: &BTreeMap<&str, String>) {
+        let at = &setting.origin;
+        if let Some((_, value, why)) = FIXED.iter().find(|(n, _, _)| *n == name) {
+            let same = |v: &str| v.eq_ignore_ascii_case(value) || value.rsplit('.').next() == Some(v);
+            if !same(setting.value.trim()) {
+                self.problem(
+                    "config-unsupported",
+                    format!("{at}: {name}={} is not done: {why}; set it to {value}, or leave it out", setting.value),
+                );
+            }
+            return;
+        }
+        if let Some((_, flag)) = SAME_AS_FLAG.iter().find(|(n, _)| *n == name) {
+            let wanted = flags.get(flag).map(String::as_str).unwrap_or_default();
+            if !setting.value.eq_ignore_ascii_case(wanted) {
+                self.problem(
+                    "config-conflict",
+                    format!("{at}: {name}={} contradicts {flag}, which says {wanted}", setting.value),
+                );
+            }
+            return;
+        }
+        if let Some((_, what)) = LATER_PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)) {
+            self.warnings.push(format!("{at}: {name} has no effect: {what} is not done yet"));
+            return;
+        }
+        let nearest = nearest(name);
+        let hint = nearest.map(|n| format!("; did you mean {n}?")).unwrap_or_default();
+        if !name.starts_with("hoodie.") {
+            self.warnings.push(format!("{at}: {name} has no effect: it is a setting for a Kafka client{hint}"));
+        } else if keys::known_to_hudi().any(|known| known == name) {
+            self.problem(
+                "config-unsupported",
+                format!("{at}: {name} is a key of Hudi that is not done yet: leave it out"),
+            );
+        } else {
+            self.problem("config-unknown-key", format!("{at}: {name} is not a key of Hudi or ours{hint}"));
+        }
+    }
+
+    /// What counts, masked and sorted, for the log.
+    pub fn effective(&self, flags: &BTreeMap<&str, String>) -> Vec<EffectiveSetting> {
+        let flags = flags.iter().map(|(flag, value)| EffectiveSetting {
+            key: flag.to_string(),
+            value: mask_value(flag, value),
+            origin: "flag".into(),
+        });
+        let set = self.map.iter().map(|(key, s)| EffectiveSetting {
+            key: key.clone(),
+            value: mask_value(key, &s.value),
+            origin: s.origin.clone(),
+        });
+        let unset = keys::ALL.iter().filter(|k| self.get(k).is_none() && !k.default.is_empty());
+        let defaults =
+            unset.map(|k| EffectiveSetting { key: k.name.into(), value: k.default.into(), origin: "default".into() });
+        let mut all: Vec<_> = flags.chain(set).chain(defaults).collect();
+        all.sort_by(|a, b| a.key.cmp(&b.key));
+        all
+    }
+}
+
+fn is_idle(name: &str) -> bool {
+    name.ends_with(".parallelism") || IDLE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The key whose name is nearest, if one is near.
+fn nearest(name: &str) -> Option<&'static str> {
+    let ours = keys::ALL.iter().map(|k| k.name).chain(FIXED.iter().map(|f| f.0));
+    let all = ours.chain(keys::known_to_hudi());
+    let scored = all.map(|known| (strsim::normalized_damerau_levenshtein(known, name), known));
+    scored.filter(|(score, _)| *score >= NEAR).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+/// `${env:X}` and `${file:path}` in a value.
+fn resolve(value: &str, env: Env) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = 0;
+    for found in REFERENCE.captures_iter(value) {
+        let whole = found.get(0).expect("the match itself");
+        out.push_str(&value[rest..whole.start()]);
+        let name = &found[2];
+        match &found[1] {
+            "env" => out.push_str(&env(name).ok_or_else(|| format!("environment variable {name} is not set"))?),
+            _ => {
+                let text = std::fs::read_to_string(name).map_err(|e| format!("cannot read {name}: {e}"))?;
+                out.push_str(text.trim_end_matches(['\n', '\r']));
+            }
+        }
+        rest = whole.end();
+    }
+    out.push_str(&value[rest..]);
+    Ok(out)
+}

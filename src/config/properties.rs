@@ -1,0 +1,149 @@
+//! Properties files, read as `DFSPropertiesConfiguration` (0.15) reads them, but for what it would drop or mangle: that is
+//! told, with file and line (streamer-options.md §3).
+
+use super::Problem;
+use std::path::{Path, PathBuf};
+
+/// A line `key=value` and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    pub key: String,
+    pub value: String,
+    /// `job.properties:12`, `--hoodie-conf`.
+    pub origin: String,
+}
+
+/// What was read, and what was odd about it.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    pub lines: Vec<Line>,
+    pub warnings: Vec<String>,
+    pub problems: Vec<Problem>,
+}
+
+impl Parsed {
+    fn problem(&mut self, text: String) {
+        self.problems.push(Problem { code: "config-properties-file", text });
+    }
+
+    /// A file and those that it includes, in place.
+    pub fn file(&mut self, path: &Path) {
+        self.include(path, &mut Vec::new(), None);
+    }
+
+    fn include(&mut self, path: &Path, open: &mut Vec<PathBuf>, from: Option<&str>) {
+        let from = from.map(|f| format!(" (included at {f})")).unwrap_or_default();
+        if open.iter().any(|p| p == path) {
+            return self.problem(format!("loop detected: {} includes itself{from}", path.display()));
+        }
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) => return self.problem(format!("cannot read properties file {}: {e}{from}", path.display())),
+        };
+        open.push(path.to_path_buf());
+        let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
+        for (number, line) in text.lines().enumerate() {
+            let origin = format!("{name}:{}", number + 1);
+            match line.trim_end().strip_prefix("include=") {
+                Some(other) => {
+                    let other = other.trim();
+                    let next =
+                        path.parent().unwrap_or(Path::new("")).join(other.strip_prefix("file://").unwrap_or(other));
+                    self.include(&next, open, Some(&origin));
+                }
+                None => self.line(line, &origin),
+            }
+        }
+        open.pop();
+    }
+
+    /// One line.
+    pub fn line(&mut self, line: &str, origin: &str) {
+        let text = line.trim();
+        if text.is_empty() || line.starts_with('#') {
+            return;
+        }
+        if text.starts_with('#') || text.starts_with('!') {
+            let what = if text.starts_with('#') { "an indented comment" } else { "a comment with !" };
+            self.warnings.push(format!("{origin}: {what}; Hudi would read it as a key, here it has no effect"));
+            return;
+        }
+        let (key, value) = match (text.split_once('='), text.split_once(char::is_whitespace)) {
+            (Some((key, value)), _) => (key.trim(), value.trim()),
+            (None, Some((key, value))) => (key.trim(), value.trim()),
+            (None, None) => {
+                return self.problem(format!("{origin}: {text:?} has no `=`: Hudi would drop it; write key=value"));
+            }
+        };
+        if key.is_empty() {
+            return self.problem(format!("{origin}: {text:?} has no key before the `=`"));
+        }
+        if value.ends_with('\\') {
+            self.warnings
+                .push(format!("{origin}: the backslash at the end is part of the value; lines are not continued"));
+        }
+        self.lines.push(Line { key: key.into(), value: value.into(), origin: origin.into() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(line: &str) -> Parsed {
+        let mut parsed = Parsed::default();
+        parsed.line(line, "f:1");
+        parsed
+    }
+
+    #[test]
+    fn lines_are_read_as_hudi_reads_them() {
+        let cases = [
+            ("k = v", Some(("k", "v"))),
+            ("k=a=b", Some(("k", "a=b"))),
+            ("k v w", Some(("k", "v w"))),
+            ("k=", Some(("k", ""))),
+            ("k=a # b", Some(("k", "a # b"))),
+            ("k=a\\tb", Some(("k", "a\\tb"))),
+            ("k='a   b'", Some(("k", "'a   b'"))),
+            ("# c", None),
+            ("", None),
+        ];
+        for (line, want) in cases {
+            let parsed = one(line);
+            assert!(parsed.problems.is_empty() && parsed.warnings.is_empty(), "{line}");
+            assert_eq!(parsed.lines.first().map(|l| (l.key.as_str(), l.value.as_str())), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_hudi_would_drop_or_mangle_is_told() {
+        for line in ["a:b", "=v"] {
+            assert!(one(line).problems[0].text.starts_with("f:1"), "{line}");
+        }
+        for line in ["  # k=v", "! bang=1", "k=v\\"] {
+            assert!(one(line).warnings[0].starts_with("f:1"), "{line}");
+        }
+        assert!(one("  # k=v").lines.is_empty());
+    }
+
+    #[test]
+    fn files_include_others_but_not_themselves() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+        write("a", "k=1\ninclude=b\nk=3\n");
+        write("b", "k=2\n");
+        let mut parsed = Parsed::default();
+        parsed.file(&folder.path().join("a"));
+        let got: Vec<_> = parsed.lines.iter().map(|l| (l.value.as_str(), l.origin.as_str())).collect();
+        assert_eq!(got, [("1", "a:1"), ("2", "b:1"), ("3", "a:3")]);
+        write("b", "include=a\n");
+        let mut parsed = Parsed::default();
+        parsed.file(&folder.path().join("a"));
+        assert!(parsed.problems[0].text.contains("loop"));
+        write("b", "include=gone\n");
+        let mut parsed = Parsed::default();
+        parsed.file(&folder.path().join("a"));
+        assert!(parsed.problems[0].text.contains("gone") && parsed.problems[0].text.contains("b:1"));
+    }
+}

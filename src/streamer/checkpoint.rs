@@ -1,0 +1,175 @@
+//! Where a job goes on: the checkpoint keys in commit metadata, in both spellings, and Hudi's rule for choosing
+//! (streamer-options.md §7).
+
+use super::{Error, Result};
+use crate::config::CheckpointConfig;
+use crate::table::{Action, CommitMetadata, InstantTime, State, Table, Timeline};
+
+/// Next start position, as 0.x writes it (`StreamerCheckpointV1`).
+pub(super) const KEY_V1: &str = "deltastreamer.checkpoint.key";
+const RESET_KEY_V1: &str = "deltastreamer.checkpoint.reset_key";
+const IGNORE_KEY: &str = "deltastreamer.checkpoint.ignore_key";
+/// The same, as 1.x writes it (`StreamerCheckpointV2`); we write both with one text, so that either can go on.
+const KEY_V2: &str = "streamer.checkpoint.key.v2";
+const RESET_KEY_V2: &str = "streamer.checkpoint.reset.key.v2";
+/// Ours: the source schema that was inferred over the first batch (Avro), so that later batches are read alike.
+const INFERRED_SCHEMA_KEY: &str = "hoodie.streamer.inferred.source.schema";
+
+/// What the newest commit that knows of a checkpoint says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub instant: InstantTime,
+    pub key: Option<String>,
+    pub reset_key: Option<String>,
+    pub ignore_key: Option<String>,
+    pub inferred_schema: Option<String>,
+}
+
+impl Stored {
+    /// `None` if the commit carries neither a key nor a reset key.
+    fn from_metadata(instant: InstantTime, metadata: &CommitMetadata) -> Option<Stored> {
+        let either = |v2: &str, v1: &str| metadata.extra(v2).or_else(|| metadata.extra(v1)).map(str::to_string);
+        let key = either(KEY_V2, KEY_V1);
+        let reset_key = either(RESET_KEY_V2, RESET_KEY_V1);
+        if key.is_none() && reset_key.is_none() {
+            return None;
+        }
+        let extra = |name: &str| metadata.extra(name).map(str::to_string);
+        Some(Stored {
+            instant,
+            key,
+            reset_key,
+            ignore_key: extra(IGNORE_KEY),
+            inferred_schema: extra(INFERRED_SCHEMA_KEY),
+        })
+    }
+}
+
+/// Walks the completed writes of the active timeline, newest first, to the first that knows of a checkpoint. Commits of
+/// other writers, compactions and clusterings carry none and are passed over.
+pub(super) async fn latest(table: &Table, timeline: &Timeline) -> Result<Option<Stored>> {
+    for instant in timeline.completed_writes().rev() {
+        debug_assert_eq!(instant.state, State::Completed);
+        if instant.action == Action::Compaction {
+            continue;
+        }
+        let metadata = table.commit_metadata(instant).await?;
+        if let Some(stored) = Stored::from_metadata(instant.time.clone(), &metadata) {
+            return Ok(Some(stored));
+        }
+    }
+    Ok(None)
+}
+
+/// The position to start after (`StreamerCheckpointUtils`, 1.0.2): `--ignore-checkpoint` and `--checkpoint` count once per
+/// distinct value, then the stored key does.
+pub(super) fn resume(stored: Option<&Stored>, config: &CheckpointConfig) -> Result<Option<String>> {
+    let Some(stored) = stored else { return Ok(config.checkpoint.clone()) };
+    if config.ignore_checkpoint.is_some() && config.ignore_checkpoint != stored.ignore_key {
+        return Ok(config.checkpoint.clone());
+    }
+    if config.checkpoint.is_some() && config.checkpoint != stored.reset_key {
+        return Ok(config.checkpoint.clone());
+    }
+    match &stored.key {
+        Some(key) => Ok(Some(key.clone())),
+        None => Err(Error::NoStoredCheckpoint { instant: stored.instant.to_string() }),
+    }
+}
+
+/// Puts the checkpoint into a commit's extra metadata, in both spellings.
+pub(super) fn store(
+    metadata: &mut CommitMetadata,
+    config: &CheckpointConfig,
+    checkpoint: Option<&str>,
+    inferred_schema: Option<&str>,
+) {
+    let mut put = |key: &str, value: Option<&str>| {
+        if let Some(value) = value {
+            metadata.extra_metadata.insert(key.to_string(), value.to_string());
+        }
+    };
+    put(INFERRED_SCHEMA_KEY, inferred_schema);
+    if config.force_skip {
+        return;
+    }
+    put(KEY_V1, checkpoint);
+    put(KEY_V2, checkpoint);
+    put(RESET_KEY_V1, config.checkpoint.as_deref());
+    put(RESET_KEY_V2, config.checkpoint.as_deref());
+    put(IGNORE_KEY, config.ignore_checkpoint.as_deref());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(key: Option<&str>, reset: Option<&str>, ignore: Option<&str>) -> Stored {
+        Stored {
+            instant: InstantTime::parse("20240101000000000").expect("17 digits"),
+            key: key.map(str::to_string),
+            reset_key: reset.map(str::to_string),
+            ignore_key: ignore.map(str::to_string),
+            inferred_schema: None,
+        }
+    }
+
+    fn flags(checkpoint: Option<&str>, ignore: Option<&str>) -> CheckpointConfig {
+        CheckpointConfig {
+            checkpoint: checkpoint.map(str::to_string),
+            ignore_checkpoint: ignore.map(str::to_string),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn the_resume_rule_is_hudis() {
+        let cases = [
+            ("no commit, no flag", None, flags(None, None), None),
+            ("no commit, flag", None, flags(Some("5"), None), Some("5")),
+            ("stored key", Some(stored(Some("7"), None, None)), flags(None, None), Some("7")),
+            ("a new flag wins", Some(stored(Some("7"), None, None)), flags(Some("5"), None), Some("5")),
+            (
+                "a used flag does not replay",
+                Some(stored(Some("7"), Some("5"), None)),
+                flags(Some("5"), None),
+                Some("7"),
+            ),
+            ("another flag does", Some(stored(Some("7"), Some("5"), None)), flags(Some("6"), None), Some("6")),
+            ("ignore forgets", Some(stored(Some("7"), None, None)), flags(None, Some("a")), None),
+            ("ignore counts once", Some(stored(Some("7"), None, Some("a"))), flags(None, Some("a")), Some("7")),
+            ("ignore, then the flag", Some(stored(Some("7"), Some("5"), None)), flags(Some("5"), Some("a")), Some("5")),
+        ];
+        for (name, stored, config, want) in cases {
+            let got = resume(stored.as_ref(), &config).expect(name);
+            assert_eq!(got.as_deref(), want, "{name}");
+        }
+        assert!(resume(Some(&stored(None, Some("5"), None)), &flags(Some("5"), None)).is_err());
+    }
+
+    #[test]
+    fn v2_goes_before_v1_and_an_empty_text_counts_as_absent() {
+        let time = || InstantTime::parse("20240101000000000").expect("17 digits");
+        let mut metadata = CommitMetadata::default();
+        assert_eq!(Stored::from_metadata(time(), &metadata), None);
+        metadata.extra_metadata.insert(KEY_V1.into(), "".into());
+        assert_eq!(Stored::from_metadata(time(), &metadata), None);
+        metadata.extra_metadata.insert(KEY_V1.into(), "1".into());
+        assert_eq!(Stored::from_metadata(time(), &metadata).and_then(|s| s.key).as_deref(), Some("1"));
+        metadata.extra_metadata.insert(KEY_V2.into(), "2".into());
+        assert_eq!(Stored::from_metadata(time(), &metadata).and_then(|s| s.key).as_deref(), Some("2"));
+    }
+
+    #[test]
+    fn what_is_stored_is_found_again() {
+        let mut metadata = CommitMetadata::default();
+        store(&mut metadata, &flags(Some("5"), Some("i")), Some("9"), Some("{}"));
+        let time = InstantTime::parse("20240101000000000").expect("17 digits");
+        let found = Stored::from_metadata(time, &metadata).expect("a key");
+        assert_eq!(found.key.as_deref(), Some("9"));
+        assert_eq!(found.reset_key.as_deref(), Some("5"));
+        assert_eq!(found.ignore_key.as_deref(), Some("i"));
+        assert_eq!(found.inferred_schema.as_deref(), Some("{}"));
+        assert_eq!(metadata.extra(KEY_V1), metadata.extra(KEY_V2));
+    }
+}

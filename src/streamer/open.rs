@@ -1,0 +1,192 @@
+//! The table of a job: opened and checked against the configuration, or created; and the rules that follow from both.
+
+use super::{Error, Result};
+use crate::config::{KeyConfig, KeyGeneratorClass, PayloadClass, StreamerConfig, TableType, TimelineTimezone};
+use crate::record::MergeRule;
+use crate::schema::TableSchema;
+use crate::storage::Storage;
+use crate::table::base_file::Reader;
+use crate::table::{COPY_ON_WRITE, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline, TimelineZone};
+use arrow::array::Array;
+
+impl KeyGeneratorClass {
+    /// The class that `hoodie.properties` names.
+    fn java_class(self) -> &'static str {
+        match self {
+            KeyGeneratorClass::Simple => "org.apache.hudi.keygen.SimpleKeyGenerator",
+            KeyGeneratorClass::Complex => "org.apache.hudi.keygen.ComplexKeyGenerator",
+            KeyGeneratorClass::NonPartitioned => "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+            KeyGeneratorClass::TimestampBased => "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        }
+    }
+}
+
+impl PayloadClass {
+    fn java_class(self) -> &'static str {
+        match self {
+            PayloadClass::OverwriteWithLatest => "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+            PayloadClass::DefaultHoodieRecord => "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+        }
+    }
+
+    fn from_java_class(class: &str) -> Option<PayloadClass> {
+        [PayloadClass::OverwriteWithLatest, PayloadClass::DefaultHoodieRecord]
+            .into_iter()
+            .find(|p| p.java_class() == class)
+    }
+}
+
+/// Opens the table, if there is one, and checks that the configuration agrees with it.
+pub(super) async fn open(config: &StreamerConfig) -> Result<Option<Table>> {
+    let Some(mut table) = Table::open(Storage::open(&config.table.base_path)?).await? else { return Ok(None) };
+    let place = table.storage.display("");
+    if table.properties.is_merge_on_read() {
+        return Err(Error::TableType { table: place, found: table.properties.table_type().to_string() });
+    }
+    let conflicts = conflicts(config, &table.properties);
+    if !conflicts.is_empty() {
+        return Err(Error::Conflict { table: place, conflicts: conflicts.join("; ") });
+    }
+    if !config.run.dry_run && !config.run.explain {
+        if table.has_metadata_table() {
+            tracing::warn!(
+                table = place,
+                "the table has a metadata table, which is not maintained here yet: it is disabled, as Hudi does with \
+                 hoodie.metadata.enable=false; a Spark writer builds it anew"
+            );
+        }
+        table.disable_metadata_table().await?;
+    }
+    Ok(Some(table))
+}
+
+/// Every setting in which the configuration and an existing table differ (`HoodieWriterUtils.validateTableConfig`, 0.15).
+fn conflicts(config: &StreamerConfig, table: &TableProperties) -> Vec<String> {
+    let keys = &config.keys;
+    let mut found = Vec::new();
+    let mut check = |what: &str, configured: &str, stored: Option<&str>| {
+        if let Some(stored) = stored.filter(|s| *s != configured) {
+            found.push(format!("{what} is `{configured}` here and `{stored}` in the table"));
+        }
+    };
+    let wanted_type = match config.table.table_type {
+        TableType::CopyOnWrite => COPY_ON_WRITE,
+        TableType::MergeOnRead => MERGE_ON_READ,
+    };
+    check("table type", wanted_type, Some(table.table_type()));
+    check("table name", &config.table.name, table.get("hoodie.table.name"));
+    check("record key", &keys.record_key_fields.join(","), table.get("hoodie.table.recordkey.fields"));
+    let partition_fields = keys.partition_fields.join(",");
+    check("partition fields", &partition_fields, table.get("hoodie.table.partition.fields"));
+    // Spark may have stored the Avro twin of the class: the same keys.
+    let generator = table.get("hoodie.table.keygenerator.class").map(|c| c.replace("AvroKeyGenerator", "KeyGenerator"));
+    check("key generator", keys.generator.java_class(), generator.as_deref());
+    let flag = |on: bool| if on { "true" } else { "false" };
+    let hive_style = table.get("hoodie.datasource.write.hive_style_partitioning");
+    check("hive style partitioning", flag(keys.hive_style), hive_style);
+    let url_encode = table.get("hoodie.datasource.write.partitionpath.urlencode");
+    check("URL encoding of partition paths", flag(keys.url_encode), url_encode);
+    if config.payload_explicit {
+        check("payload class", config.payload.java_class(), table.payload_class());
+    }
+    if let Some(field) = config.ordering_field.as_deref().filter(|_| config.ordering_field_explicit) {
+        check("ordering field", field, table.precombine_field());
+    }
+    found
+}
+
+/// Creates the table, its ordering field being the one that the first batch was ordered by, or would have been.
+pub(super) async fn create(config: &StreamerConfig, schema: &TableSchema) -> Result<Table> {
+    let KeyConfig { generator, record_key_fields, partition_fields, hive_style, url_encode, timestamp, .. } =
+        &config.keys;
+    let properties = TableProperties::for_new_table(&NewTable {
+        name: config.table.name.clone(),
+        database: config.table.database.clone(),
+        table_type: COPY_ON_WRITE.into(),
+        record_key_fields: record_key_fields.clone(),
+        partition_fields: partition_fields.clone(),
+        precombine: known_ordering_field(config, None, schema),
+        keygen_class: generator.java_class().into(),
+        hive_style: *hive_style,
+        url_encode: *url_encode,
+        payload_class: config.payload.java_class().into(),
+        timezone: Some(match config.table.timeline_timezone {
+            TimelineTimezone::Utc => TimelineZone::Utc,
+            TimelineTimezone::Local => TimelineZone::Local,
+        }),
+        extra: timestamp.as_ref().map(|t| t.persisted.clone()).unwrap_or_default(),
+    });
+    let table = Table::create(Storage::open(&config.table.base_path)?, properties).await?;
+    tracing::info!(table = table.storage.display(""), name = config.table.name, "table created");
+    Ok(table)
+}
+
+/// The merge rule in force and where it comes from.
+pub(super) fn merge_rule(config: &StreamerConfig, table: Option<&Table>) -> Result<(MergeRule, &'static str)> {
+    if config.payload_explicit {
+        return Ok((MergeRule(config.payload), "the configuration"));
+    }
+    match table.and_then(|t| t.properties.payload_class()) {
+        None => Ok((MergeRule(config.payload), "the default")),
+        Some(class) => PayloadClass::from_java_class(class).map(|p| (MergeRule(p), "the table")).ok_or_else(|| {
+            let what = format!("payload class {class} of the table is not done yet: the rules that are done are those of OverwriteWithLatestAvroPayload and DefaultHoodieRecordPayload");
+            Error::from(crate::record::Error::Unsupported { what })
+        }),
+    }
+}
+
+/// The ordering field, if there is one: the flag, the table's, or Hudi's silent `ts` where the schema has it.
+pub(super) fn known_ordering_field(
+    config: &StreamerConfig,
+    table: Option<&Table>,
+    schema: &TableSchema,
+) -> Option<String> {
+    if config.ordering_field_explicit {
+        return config.ordering_field.clone();
+    }
+    let stored = table.and_then(|t| t.properties.precombine_field()).map(str::to_string);
+    stored.or_else(|| config.ordering_field.clone().filter(|f| schema.arrow.field_with_name(f).is_ok()))
+}
+
+/// The same for an operation that cannot do without.
+pub(super) fn required_ordering_field(
+    config: &StreamerConfig,
+    table: Option<&Table>,
+    schema: &TableSchema,
+) -> Result<String> {
+    known_ordering_field(config, table, schema).ok_or_else(|| {
+        let fields: Vec<&str> = schema.arrow.fields().iter().map(|f| f.name().as_str()).collect();
+        Error::NoOrderingField { fields: fields.join(", ") }
+    })
+}
+
+/// Whether a table with a Complex key of one field stores it as `field:value`: releases differ, so a stored key is asked
+/// (semantics.md §4.1). New tables store the value alone, as 0.15 does.
+pub(super) async fn complex_single_key_prefixed(
+    config: &StreamerConfig,
+    table: &Table,
+    timeline: &Timeline,
+) -> Result<bool> {
+    let [field] = config.keys.record_key_fields.as_slice() else { return Ok(false) };
+    if config.keys.generator != KeyGeneratorClass::Complex {
+        return Ok(false);
+    }
+    for instant in timeline.completed_writes().rev() {
+        let metadata = table.commit_metadata(instant).await?;
+        for stat in metadata.partition_to_write_stats.values().flatten().filter(|s| s.num_writes > 0) {
+            let Some(path) = stat.path.as_ref().filter(|p| p.ends_with(".parquet")) else { continue };
+            // A cleaned file says nothing; the next may.
+            let Some(size) = table.storage.size(path).await? else { continue };
+            let (storage, path) = (table.storage.clone(), path.clone());
+            let first = tokio::task::spawn_blocking(move || -> crate::table::Result<Option<String>> {
+                let keys = Reader::open(&storage, &path, size)?.record_keys()?;
+                Ok(keys.iter().find(|chunk| !chunk.is_empty()).map(|chunk| chunk.value(0).to_string()))
+            });
+            let first = first.await.map_err(|e| Error::Worker { what: "read a stored key", why: e.to_string() })??;
+            if let Some(key) = first {
+                return Ok(key.starts_with(&format!("{field}:")));
+            }
+        }
+    }
+    Ok(false)
+}
