@@ -10,6 +10,8 @@ mod key_range;
 mod murmur;
 mod parquet_schema;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use arrow::datatypes::SchemaRef;

@@ -147,7 +147,7 @@ impl Footer {
 fn read_footer(file: &File) -> Result<Footer> {
     let mut length = FOOTER_GUESS.min(file.size);
     loop {
-        let tail = file.fetch(&[file.size - length..file.size])?.pop().unwrap_or_default();
+        let tail = file.fetch(std::slice::from_ref(&(file.size - length..file.size)))?.pop().unwrap_or_default();
         let mut reader = ParquetMetaDataReader::new();
         match reader.try_parse_sized(&tail, file.size) {
             Ok(()) => return Ok(Footer(reader)),
