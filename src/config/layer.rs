@@ -66,12 +66,11 @@ impl Settings {
     }
 
     fn put(&mut self, line: Line, env: Env) {
-        match resolve(&line.value, env) {
-            Ok(value) => {
-                self.map.insert(line.key, Setting { value, origin: line.origin });
-            }
-            Err(why) => self.problem("config-reference", format!("{}: {}: {why}", line.origin, line.key)),
-        }
+        let value = resolve(&line.value, env).unwrap_or_else(|why| {
+            self.problem("config-reference", format!("{}: {}: {why}", line.origin, line.key));
+            line.value.clone()
+        });
+        self.map.insert(line.key, Setting { value, origin: line.origin });
     }
 
     /// `hoodie.deltastreamer.X` is `hoodie.streamer.X`; where both are set the new name wins.

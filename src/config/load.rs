@@ -375,7 +375,11 @@ impl<'a> Loader<'a> {
         }
         let mut chain = Vec::new();
         for (id, class) in &steps {
+            let before = self.settings.problems.len();
             let kind = self.choose("--transformer-class", class, &choices::TRANSFORMERS, TransformerKind::SqlQuery);
+            if self.settings.problems.len() > before {
+                continue;
+            }
             let key = match kind {
                 TransformerKind::SqlQuery => &keys::TRANSFORMER_SQL,
                 TransformerKind::SqlFile => &keys::TRANSFORMER_SQL_FILE,

@@ -85,7 +85,7 @@ pub enum Error {
         "{place}: {cause} in {text}; correct the line, or leave such lines out with \
          hoodie.streamer.source.json.skip.invalid.records=true"
     )]
-    BadRecord { place: String, cause: decode::json::JsonError, text: String },
+    BadRecord { place: String, cause: Box<decode::json::JsonError>, text: String },
     #[error(transparent)]
     Schema(#[from] decode::json::JsonError),
     #[error("{file}: {cause}")]

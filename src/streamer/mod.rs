@@ -35,7 +35,7 @@ pub enum Error {
          (its fields are {fields})"
     )]
     NoOrderingField { fields: String },
-    #[error("table {table} is {found}, and merge-on-read tables cannot be written yet: use a copy-on-write table")]
+    #[error("table {table} is {found}, and merge-on-read tables cannot be written yet: use a COPY_ON_WRITE table")]
     TableType { table: String, found: String },
     #[error(
         "partition {outer} and, inside it, {inner} cannot both be read by Hudi: set hoodie.datasource.write.partitionpath.urlencode=true (new tables only), or change the values"

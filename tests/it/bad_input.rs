@@ -181,15 +181,12 @@ fn a_partition_value_never_leaves_the_table() {
         let mut job = Job::new(SHOP, Model::new(&["id", "ts", "cat"]), |call| call.partitioned("cat"));
         job.feed(&[row! {"id": "r0", "ts": 1, "cat": "fine"}, row! {"id": "r1", "ts": 1, "cat": value}]);
         fails_and_leaves_no_trace(&job.table, &job.call, &[value]);
-        let around: BTreeSet<String> = std::fs::read_dir(job.scratch.path(""))
+        let mut around: BTreeSet<String> = std::fs::read_dir(job.scratch.path(""))
             .expect("list")
             .map(|e| e.expect("list").file_name().to_string_lossy().into())
             .collect();
-        assert_eq!(
-            around,
-            ["in", "schema.avsc", "table"].map(str::to_owned).into(),
-            "something was made outside the table"
-        );
+        around.remove("table");
+        assert_eq!(around, ["in", "schema.avsc"].map(str::to_owned).into(), "something was made outside the table");
         assert!(!job.table.files().iter().any(|f| f.starts_with(".hoodie") && f.ends_with(".parquet")));
     }
 }

@@ -66,5 +66,5 @@ async fn observe(
 }
 
 async fn bad(input: &Arc<Input>, file: &FileInfo, offset: u64, cause: JsonError, text: String) -> Error {
-    Error::BadRecord { place: place(input, file, offset).await, cause, text }
+    Error::BadRecord { place: place(input, file, offset).await, cause: Box::new(cause), text }
 }

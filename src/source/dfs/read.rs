@@ -265,7 +265,7 @@ impl PieceReader {
             }
             Err(Bad { offset, cause, text }) => {
                 let place = place(&self.input, &self.files[file], offset).await;
-                Err(Error::BadRecord { place, cause, text })
+                Err(Error::BadRecord { place, cause: Box::new(cause), text })
             }
         }
     }
