@@ -119,7 +119,7 @@ fn all_types() -> RecordBatch {
 fn every_type_comes_back() {
     let place = Place::new();
     let batch = all_types();
-    let written = place.write(&options(&batch.schema()), &[batch.clone()]).unwrap();
+    let written = place.write(&options(&batch.schema()), std::slice::from_ref(&batch)).unwrap();
     assert_eq!(written.rows, 2);
     assert_eq!(written.size, std::fs::metadata(place.dir.path().join(PATH)).unwrap().len());
     let reader = place.open(PATH).unwrap();

@@ -34,10 +34,13 @@ struct Stored {
     instant: String,
 }
 
+/// Partition path and record key of a row.
+type KeyOf = dyn Fn(&Row) -> (String, String);
+
 /// Rows by (partition path, record key).
 pub struct Model {
     rows: BTreeMap<(String, String), Vec<Stored>>,
-    key: Box<dyn Fn(&Row) -> (String, String)>,
+    key: Box<KeyOf>,
     rule: Rule,
     ordering: &'static str,
     columns: BTreeSet<String>,

@@ -60,6 +60,8 @@ impl Process {
         let mut command = Command::new(&program);
         command.arg("serve").env("ORACLE_MEM", JVM_HEAP).env("ORACLE_LOG", "OFF");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        // Ends with the test binary, which closes its standard input.
+        #[allow(clippy::zombie_processes)]
         let mut child = command.spawn().unwrap_or_else(|e| panic!("start {}: {e}", program.display()));
         let questions = child.stdin.take().expect("piped");
         let answers = BufReader::new(child.stdout.take().expect("piped"));
