@@ -55,10 +55,13 @@ impl Zone {
         }
         if let Some(sign) = [('+', 1), ('-', -1)].iter().find(|(c, _)| offset.starts_with(*c)).map(|(_, s)| *s) {
             let digits = &offset[1..];
-            let (hours, minutes) = digits.split_once(':').unwrap_or_else(|| digits.split_at(digits.len().min(2)));
+            let (hours, minutes) = match digits.split_once(':') {
+                Some(parts) => parts,
+                None => digits.split_at_checked(digits.len().min(2))?,
+            };
             let minutes = if minutes.is_empty() { "0" } else { minutes };
-            let seconds = hours.parse::<i32>().ok()? * 3600 + minutes.parse::<i32>().ok()? * 60;
-            return FixedOffset::east_opt(sign * seconds).map(Zone::Fixed);
+            let part = |text: &str, most: i32| text.parse::<i32>().ok().filter(|n| (0..=most).contains(n));
+            return FixedOffset::east_opt(sign * (part(hours, 23)? * 3600 + part(minutes, 59)? * 60)).map(Zone::Fixed);
         }
         text.parse().ok().map(Zone::Named)
     }
@@ -139,6 +142,12 @@ impl Pattern {
         Ok(Pattern(tokens))
     }
 
+    /// Whether texts can be read by it. Joda reads a two-digit year in the century around now: a text would get another
+    /// partition when the clock has moved on.
+    pub fn reads_two_digit_years(&self) -> bool {
+        self.0.contains(&Token::Year(2))
+    }
+
     pub fn format(&self, time: DateTime<FixedOffset>) -> String {
         let mut out = String::new();
         for token in &self.0 {
@@ -184,8 +193,6 @@ impl Pattern {
             let width = |n: usize, most: usize| if adjacent { n } else { most.max(n) };
             match token {
                 Token::Literal(literal) => rest = rest.strip_prefix(literal.as_str())?,
-                // A two-digit year is read in the century around now; Joda's pivot moves with the clock, so we refuse.
-                Token::Year(2) => return None,
                 Token::Year(n) => (year, rest) = number(rest, width(*n, 9))?,
                 Token::Month(n) if *n >= 3 => {
                     let index =
@@ -200,7 +207,9 @@ impl Pattern {
                 Token::Hour24(n) => (hour, rest) = number(rest, width(*n, 2))?,
                 Token::Hour12(n) => {
                     let (value, tail) = number::<u32>(rest, width(*n, 2))?;
-                    hour12 = Some(value);
+                    // 13 under `hh` is a mistake in the pattern, as in Joda, not one o'clock.
+                    hour12 = Some(value).filter(|h| (1..=12).contains(h));
+                    hour12?;
                     rest = tail;
                 }
                 Token::Minute(n) => (minute, rest) = number(rest, width(*n, 2))?,
@@ -210,7 +219,7 @@ impl Pattern {
                     if digits == 0 {
                         return None;
                     }
-                    nanos = format!("{:0<9}", &rest[..digits]).parse().ok()?;
+                    nanos = format!("{:0<9}", &rest[..digits.min(9)]).parse().ok()?;
                     rest = &rest[digits..];
                 }
                 Token::AmPm => {
@@ -294,6 +303,15 @@ mod tests {
         for bad in ["2024", "20240309040000x", "20241309040000", ""] {
             assert_eq!(compact.parse(bad, None), None, "{bad:?}");
         }
+        let half = Pattern::compile("yyyy-MM-dd hh:mm a").expect("a pattern");
+        let late = half.parse("2024-03-09 12:30 PM", None).expect("parses");
+        assert_eq!(late.to_rfc3339(), "2024-03-09T12:30:00+00:00");
+        for bad in ["2024-03-09 13:30 PM", "2024-03-09 00:30 AM"] {
+            assert_eq!(half.parse(bad, None), None, "{bad:?}");
+        }
+        for bad in ["+999999999:00", "+24:00", "+05:60", "+-5:30", "+"] {
+            assert_eq!(iso.parse(&format!("2024-03-09T04:00:00{bad}"), None), None, "{bad:?}");
+        }
     }
 
     #[test]
@@ -303,6 +321,8 @@ mod tests {
             assert_eq!(Zone::parse(text), want, "{text}");
         }
         assert!(matches!(Zone::parse("Europe/Amsterdam"), Some(Zone::Named(_))));
-        assert_eq!(Zone::parse("Mars/Olympus"), None);
+        for bad in ["Mars/Olympus", "+1é", "GMT+99:00"] {
+            assert_eq!(Zone::parse(bad), None, "{bad}");
+        }
     }
 }

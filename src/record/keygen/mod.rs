@@ -51,6 +51,10 @@ pub struct RecordOptions {
 impl KeyGenerator {
     /// `schema`: of the rows (with the position column, if any). Missing fields are errors here, not at the first row.
     pub fn new(config: &KeyConfig, options: RecordOptions, schema: &SchemaRef) -> Result<KeyGenerator> {
+        if config.record_key_fields.is_empty() {
+            let what = "hoodie.datasource.write.recordkey.field is not set: keys made by Hudi are not supported".into();
+            return Err(Error::Unsupported { what });
+        }
         let keys = config.record_key_fields.iter().map(|f| FieldPath::resolve(schema, f, "record key field"));
         let partitions = match config.generator {
             KeyGeneratorClass::NonPartitioned => Vec::new(),
@@ -83,6 +87,16 @@ impl KeyGenerator {
         let partitions = self.partition_paths(rows, &keys, &place)?;
         let ordering = self.ordering.as_ref().map(|f| ordering(f, rows, &keys, &place)).transpose()?;
         let deleted = self.deleted.as_ref().and_then(|f| flags(&f.column(rows)));
+        if let Some(deleted) = &deleted
+            && let Some((row, field)) = self.partitions.iter().find_map(|p| p.delete_in_1970(rows, deleted))
+        {
+            return Err(Error::BadPartition {
+                value: "null".into(),
+                key: cut(keys.value(row)),
+                why: format!("a delete without {field} would look for its record in 1970; send {field} with deletes"),
+                position: place.position(row),
+            });
+        }
         Ok(KeyedBatch { keys, partitions, ordering, deleted, rows: data })
     }
 

@@ -5,7 +5,7 @@ use super::super::{Error, PartitionColumn, Result};
 use super::text;
 use super::timestamp::TimestampPart;
 use crate::config::{KeyConfig, KeyGeneratorClass};
-use arrow::array::{Array, RecordBatch, StringArray};
+use arrow::array::{Array, BooleanArray, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
 use foldhash::HashMap;
 use std::fmt::Write;
@@ -35,6 +35,10 @@ impl PartitionPart {
             let field = FieldPath::resolve(schema, name, "partition field")?;
             let timestamp = match (config.generator, &config.timestamp) {
                 (KeyGeneratorClass::TimestampBased, Some(t)) => Some(TimestampPart::new(t, &field)?),
+                (KeyGeneratorClass::TimestampBased, None) => {
+                    let what = "TimestampBasedKeyGenerator needs hoodie.keygen.timebased.timestamp.type".into();
+                    return Err(Error::Unsupported { what });
+                }
                 _ => None,
             };
             Ok(PartitionPart { field, hive_style: config.hive_style, url_encode: config.url_encode, timestamp })
@@ -56,6 +60,14 @@ impl PartitionPart {
                 None => Ok(path),
             }
         })
+    }
+
+    /// The first row of `deleted` whose null would be read as the epoch: a delete that looks in 1970 and so deletes nothing.
+    pub fn delete_in_1970(&self, rows: &RecordBatch, deleted: &BooleanArray) -> Option<(usize, &str)> {
+        self.timestamp.as_ref()?;
+        let column = self.field.column(rows);
+        let row = (0..deleted.len()).find(|&row| deleted.value(row) && column.is_null(row))?;
+        Some((row, &self.field.name))
     }
 
     fn path(&self, value: Option<&str>) -> String {
@@ -82,14 +94,21 @@ impl PartitionPart {
             if segment == "." || segment == ".." {
                 return Some(format!("{segment} would leave the partition; change the value"));
             }
-            if segment == ".hoodie" {
-                return Some("that folder is Hudi's own; change the value".into());
+            if segment.starts_with(".hoodie") {
+                return Some("names that begin with .hoodie are Hudi's own; change the value".into());
             }
             if segment.len() > LONGEST_SEGMENT {
                 return Some(format!("a folder name of {} bytes, and {LONGEST_SEGMENT} are the most", segment.len()));
             }
         }
         let value = value.unwrap_or_default();
+        if value.contains('\0') && !self.url_encode {
+            return Some(format!("no file system has a name with a NUL in it; {WAY_OUT}"));
+        }
+        // Behind `field=` the first segment of `/abs` is not empty, but its value is.
+        if !self.url_encode && self.hive_style && value.starts_with('/') {
+            return Some(format!("an empty value before the slash; {WAY_OUT}"));
+        }
         if !self.url_encode && value.contains(':') {
             return Some(format!("Hudi on Spark cannot write or read a path with a colon; {WAY_OUT}"));
         }

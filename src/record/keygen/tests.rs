@@ -137,6 +137,10 @@ fn odd_partition_values_are_encoded_or_refused() {
         assert_eq!((value.as_str(), key.as_str(), *position), (bad, "r1", Some(101)));
     }
     assert_eq!(raw.key(&rows(&[Some("a/b")])).expect("nests").partitions.path(0), "a/b");
+    let raw = KeyGenerator::new(&simple(&["cat"], false, true), options, batch.schema_ref()).expect("fields");
+    for bad in ["../../out", "/abs", "a//b", "a/.hoodie_partition_metadata", "k:v"] {
+        assert!(matches!(raw.key(&rows(&[Some(bad)])), Err(Error::BadPartition { .. })), "{bad}");
+    }
 }
 
 #[test]
@@ -200,4 +204,60 @@ fn texts_make_times_by_the_first_format_that_fits() {
     assert_eq!(paths, ["cat=2024-03-09 04", "cat=2024-03-09 05", "cat=1970-01-01 05"]);
     let error = generator.key(&rows(&[Some("soon")])).expect_err("no format fits");
     assert!(error.to_string().contains("soon") && error.to_string().contains("yyyyMMdd"), "{error}");
+
+    config.timestamp.as_mut().expect("set above").input_formats.push("yyMMdd".into());
+    let error = KeyGenerator::new(&config, RecordOptions::default(), batch.schema_ref()).expect_err("which century?");
+    assert!(error.to_string().contains("yyMMdd"), "{error}");
+    config.timestamp = None;
+    assert!(KeyGenerator::new(&config, RecordOptions::default(), batch.schema_ref()).is_err());
+}
+
+fn by_month(field: &str) -> KeyConfig {
+    let mut config = simple(&[field], false, false);
+    config.generator = KeyGeneratorClass::TimestampBased;
+    config.timestamp = Some(TimestampKeyConfig {
+        timestamp_type: TimestampType::EpochMilliseconds,
+        scalar_unit_nanos: 0,
+        input_formats: vec![],
+        input_delimiter: ",".into(),
+        input_timezone: "UTC".into(),
+        output_format: "yyyy-MM".into(),
+        output_timezone: "UTC".into(),
+        persisted: vec![],
+    });
+    config
+}
+
+#[test]
+fn numbers_that_are_no_time_are_refused() {
+    let of = |values: Vec<Option<f64>>| {
+        let ids: ArrayRef = Arc::new(StringArray::from_iter_values((0..values.len()).map(|i| format!("r{i}"))));
+        let at: ArrayRef = Arc::new(Float64Array::from(values));
+        RecordBatch::try_from_iter_with_nullable([("id", ids, false), ("at", at, true)]).expect("one length")
+    };
+    let good = of(vec![Some(1_709_951_400_000.0), None]);
+    let generator = KeyGenerator::new(&by_month("at"), RecordOptions::default(), good.schema_ref()).expect("fields");
+    let keyed = generator.key(&good).expect("times");
+    assert_eq!((keyed.partitions.path(0), keyed.partitions.path(1)), ("2024-03", "1970-01"));
+    for bad in [f64::NAN, f64::INFINITY, 1e300, 1e18] {
+        let error = generator.key(&of(vec![Some(0.0), Some(bad)])).expect_err("no time");
+        assert!(matches!(&error, Error::BadPartition { key, .. } if key == "r1"), "{bad}: {error}");
+    }
+}
+
+/// Part E of case 10 of the collected user reports.
+#[test]
+fn a_delete_without_its_partition_does_not_look_in_1970() {
+    let of = |flags: [Option<bool>; 2]| {
+        let ids: ArrayRef = Arc::new(StringArray::from(vec!["r0", "r1"]));
+        let at: ArrayRef = Arc::new(Int64Array::from(vec![Some(0), None]));
+        let flags: ArrayRef = Arc::new(BooleanArray::from(flags.to_vec()));
+        let columns = [("id", ids, false), ("at", at, true), (DELETED_COLUMN, flags, true)];
+        RecordBatch::try_from_iter_with_nullable(columns).expect("one length")
+    };
+    let rows = of([Some(true), None]);
+    let generator = KeyGenerator::new(&by_month("at"), RecordOptions::default(), rows.schema_ref()).expect("fields");
+    assert_eq!(generator.key(&rows).expect("not the null row").deleted, Some(vec![true, false].into()));
+    let error = generator.key(&of([None, Some(true)])).expect_err("a delete in 1970").to_string();
+    assert!(error.contains("r1") && error.contains("without at"), "{error}");
 }

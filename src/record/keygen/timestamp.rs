@@ -8,6 +8,7 @@ use crate::config::{TimestampKeyConfig, TimestampType};
 use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
+use arrow::util::display::array_value_to_string;
 use chrono::{DateTime, FixedOffset, Utc};
 
 /// How one field's values become partition texts.
@@ -49,7 +50,19 @@ impl TimestampPart {
             );
             return Err(Error::Unsupported { what });
         }
-        let inputs = config.input_formats.iter().map(|p| Ok((p.clone(), compile(p)?))).collect::<Result<_>>()?;
+        if texts && config.input_formats.is_empty() {
+            let what = "hoodie.keygen.timebased.input.dateformat is not set, and DATE_STRING and MIXED need it".into();
+            return Err(Error::Unsupported { what });
+        }
+        let inputs: Vec<(String, Pattern)> =
+            config.input_formats.iter().map(|p| Ok((p.clone(), compile(p)?))).collect::<Result<_>>()?;
+        if let Some((pattern, _)) = inputs.iter().find(|(_, p)| p.reads_two_digit_years()) {
+            let what = format!(
+                "two-digit years are not read (hoodie.keygen.timebased.input.dateformat has {pattern}): their century \
+                 depends on the day of the run"
+            );
+            return Err(Error::Unsupported { what });
+        }
         Ok(TimestampPart {
             field: field.name.clone(),
             timestamp_type: config.timestamp_type,
@@ -105,10 +118,16 @@ impl TimestampPart {
         let numbers = numbers.as_primitive::<Int64Type>();
         let mut out = StringBuilder::with_capacity(numbers.len(), numbers.len() * 10);
         for row in 0..numbers.len() {
-            let value = if numbers.is_null(row) { 1 } else { numbers.value(row) };
-            let time = self.millis(value).and_then(DateTime::from_timestamp_millis);
+            let value = match (column.is_null(row), numbers.is_null(row)) {
+                (true, _) => Some(1),
+                // A number that the cast could not hold, such as NaN.
+                (false, true) => None,
+                (false, false) => Some(numbers.value(row)),
+            };
+            let time = value.and_then(|v| self.millis(v)).and_then(DateTime::from_timestamp_millis);
             let Some(time) = time else {
-                return Err(bad(row, value.to_string(), format!("field {} is out of range for a time", self.field)));
+                let shown = array_value_to_string(column, row).unwrap_or_default();
+                return Err(bad(row, shown, format!("field {} is out of range for a time", self.field)));
             };
             out.append_value(self.format(time.fixed_offset()));
         }
