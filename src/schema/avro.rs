@@ -1,6 +1,6 @@
 //! Avro schemas as JSON: named types written out, nulls first, and the Arrow type of each field (base-file.md §3).
 
-use super::{ENUM_SYMBOLS, Error, Result};
+use super::{DOC, ENUM_SYMBOLS, Error, Result};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -182,7 +182,15 @@ fn fields(record: &Value, path: &str) -> Result<Fields> {
     let field = |f: &Value| {
         let name = f["name"].as_str().unwrap_or_default();
         let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
-        self::field(name, &f["type"], &path)
+        let field = self::field(name, &f["type"], &path)?;
+        Ok(match f["doc"].as_str().filter(|doc| !doc.is_empty()) {
+            Some(doc) => {
+                let mut metadata = field.metadata().clone();
+                metadata.insert(DOC.to_string(), doc.to_string());
+                Arc::new(field.as_ref().clone().with_metadata(metadata))
+            }
+            None => field,
+        })
     };
     fields.iter().map(field).collect()
 }

@@ -16,14 +16,15 @@ pub struct EvolutionOptions {
     pub allow_column_drop: bool,
 }
 
-/// The writer schema of a commit. Columns keep the table's order, new ones follow; a column may widen (int → long → float →
+/// The writer schema of a commit, named as Spark names it. Columns keep the table's order, new ones follow; a column may widen (int → long → float →
 /// double) and may become nullable, nothing else changes its type.
 pub fn deduce_writer_schema(
     incoming: &TableSchema,
     table: Option<&TableSchema>,
     options: EvolutionOptions,
 ) -> Result<TableSchema> {
-    let Some(table) = table else { return Ok(incoming.clone()) };
+    let incoming = incoming.with_spark_names(table.unwrap_or(incoming))?;
+    let Some(table) = table else { return Ok(incoming) };
     if table.avro == incoming.avro {
         return Ok(table.clone());
     }

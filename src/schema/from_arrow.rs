@@ -1,13 +1,24 @@
 //! The Avro schema of Arrow rows, named as Hudi on Spark names it (`SchemaConverters`, `HoodieAvroUtils`, 0.15).
 
-use super::{Error, Result};
+use super::{DOC, Error, Result};
 use arrow::datatypes::{DataType, FieldRef, Fields, SchemaRef, TimeUnit};
 use serde_json::{Value, json};
 
 /// The record `hoodie.<table>.<table>_record`.
 pub(super) fn record(schema: &SchemaRef, table_name: &str) -> Result<Value> {
     let table = legal(table_name);
-    record_of(schema.fields(), &format!("{table}_record"), &format!("hoodie.{table}"), "")
+    named(schema, &format!("{table}_record"), &format!("hoodie.{table}"))
+}
+
+/// A record of that name; what is named inside it is named after its place, as Spark's converter does.
+pub(super) fn named(schema: &SchemaRef, name: &str, namespace: &str) -> Result<Value> {
+    let mut record = record_of(schema.fields(), name, namespace, "")?;
+    if namespace.is_empty()
+        && let Some(record) = record.as_object_mut()
+    {
+        record.shift_remove("namespace");
+    }
+    Ok(record)
 }
 
 /// Characters that Avro does not allow in a name become `__` (`HoodieAvroUtils.sanitizeName`, 0.15).
@@ -24,7 +35,7 @@ fn legal(name: &str) -> String {
 }
 
 fn record_of(fields: &Fields, name: &str, namespace: &str, path: &str) -> Result<Value> {
-    let inner = format!("{namespace}.{name}");
+    let inner = if namespace.is_empty() { name.to_string() } else { format!("{namespace}.{name}") };
     let field = |f: &FieldRef| {
         let path = if path.is_empty() { f.name().clone() } else { format!("{path}.{}", f.name()) };
         if legal(f.name()) != *f.name() {
@@ -35,10 +46,14 @@ fn record_of(fields: &Fields, name: &str, namespace: &str, path: &str) -> Result
             });
         }
         let schema = schema_of(f, f.name(), &inner, &path)?;
-        Ok(match schema.is_array() {
-            true => json!({"name": f.name(), "type": schema, "default": null}),
-            false => json!({"name": f.name(), "type": schema}),
-        })
+        let mut field = json!({"name": f.name(), "type": schema});
+        if let Some(doc) = f.metadata().get(DOC) {
+            field["doc"] = json!(doc);
+        }
+        if field["type"].is_array() {
+            field["default"] = Value::Null;
+        }
+        Ok(field)
     };
     let fields = fields.iter().map(field).collect::<Result<Vec<_>>>()?;
     Ok(json!({"type": "record", "name": name, "namespace": namespace, "fields": fields}))

@@ -21,6 +21,9 @@ use serde_json::{Value, json};
 /// Metadata key of an Arrow text field that is an Avro enum: a JSON list of its symbols.
 pub const ENUM_SYMBOLS: &str = "avro.enum.symbols";
 
+/// Metadata key of a field's description.
+const DOC: &str = "avro.doc";
+
 /// The five meta columns, in front of every stored row (`HoodieRecord.HOODIE_META_COLUMNS`, 0.15).
 const META_COLUMNS: [&str; 5] = [
     "_hoodie_commit_time",
@@ -52,6 +55,15 @@ impl TableSchema {
     /// For inferred or transformed rows: names and namespaces as Hudi gives them (`hoodie.<table>.<table>_record`).
     pub fn from_arrow(schema: &SchemaRef, table_name: &str) -> Result<TableSchema> {
         TableSchema::from_record(from_arrow::record(schema, table_name)?)
+    }
+
+    /// The same columns, with nested records and decimals named as Hudi on Spark names them in a record called as that of
+    /// `names`: Spark compares names when it writes to a table, and takes no others (enums, which it does not have, are
+    /// text then).
+    pub fn with_spark_names(&self, names: &TableSchema) -> Result<TableSchema> {
+        let record = names.record()?;
+        let text = |key: &str| record[key].as_str().unwrap_or_default().to_string();
+        TableSchema::from_record(from_arrow::named(&self.arrow, &text("name"), &text("namespace"))?)
     }
 
     /// The same with the five meta columns in front.

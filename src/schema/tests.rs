@@ -155,6 +155,20 @@ fn evolution_allows_what_readers_survive() {
     assert!(relaxed.arrow.field(0).is_nullable());
 }
 
+/// A provider may name nested types as it likes; Spark, writing to the table, finds its own names.
+#[test]
+fn nested_types_of_a_provider_get_sparks_names() {
+    let given = table(
+        r#"{"name":"de","doc":"price","type":{"type":"bytes","logicalType":"decimal","precision":10,"scale":2}},
+           {"name":"st","type":["null",{"type":"record","name":"Mine","fields":[{"name":"e","type":{"type":"enum","name":"E","symbols":["A"]}}]}]}"#,
+    );
+    let got = deduce_writer_schema(&given, None, EvolutionOptions::default()).expect("all types have a twin");
+    let want = avro(
+        r#"{"name":"de","type":{"type":"fixed","name":"fixed","namespace":"n.R.de","size":5,"logicalType":"decimal","precision":10,"scale":2},"doc":"price"},{"name":"st","type":["null",{"type":"record","name":"st","namespace":"n.R","fields":[{"name":"e","type":"string"}]}],"default":null}"#,
+    );
+    assert_eq!(got.avro, want);
+}
+
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     let fields: Vec<Field> = columns.iter().map(|(n, c)| Field::new(*n, c.data_type().clone(), true)).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|c| c.1).collect())

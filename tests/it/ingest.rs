@@ -160,7 +160,7 @@ fn without_a_schema_provider_the_first_batch_fixes_the_schema() {
     let mut job = Job::new(TRIPS, Model::new(&["id", "ts", "tags", "at"]), |call| {
         call.without("--schemaprovider-class").without("hoodie.streamer.schemaprovider.source.schema.file")
     });
-    let first = [row! {"id": "a", "ts": 1, "tags": ["x"]}, row! {"id": "b", "ts": 2, "at": {"lat": 1.5, "lon": 2}}];
+    let first = [row! {"id": "a", "ts": 1, "tags": ["x"]}, row! {"id": "b", "ts": 2, "at": {"lat": 1.5, "lon": 2.5}}];
     job.feed(&first);
     job.call.run().ok().says(&["schema"]);
     let instant = job.table.last_commit();
