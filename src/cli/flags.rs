@@ -122,6 +122,7 @@ pub(super) const FLAGS: &[Flag] = &[
         "SqlQueryBasedTransformer, SqlFileBasedTransformer; several make a chain",
     ),
     flag("--source-limit", Kind::Value, "BYTES", "none", "Most input a round"),
+    flag("--base-file-format", Kind::Value, "FORMAT", "PARQUET", "PARQUET"),
     flag("--op", Kind::Value, "OPERATION", "UPSERT", "UPSERT, INSERT or BULK_INSERT"),
     flag("--filter-dupes", Kind::Switch, "", "", "Drop rows whose key is stored already (INSERT, BULK_INSERT)"),
     flag(
@@ -171,7 +172,6 @@ pub(super) const FLAGS: &[Flag] = &[
     idle("--max-pending-clustering", Kind::Value, NO_CLUSTERING),
     refused("--retry-last-pending-inline-compaction", Kind::Switch, NO_MERGE_ON_READ),
     refused("--retry-last-pending-inline-clustering", Kind::Switch, NO_CLUSTERING),
-    refused("--base-file-format", Kind::Value, "base files are Parquet, leave the flag out"),
     refused("--enable-hive-sync", Kind::Switch, NO_SYNC),
     refused("--enable-sync", Kind::Switch, NO_SYNC),
     refused("--force-empty-sync", Kind::Switch, NO_SYNC),

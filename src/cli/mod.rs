@@ -58,7 +58,11 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, Error>
                 raw.switches.insert(flag.long);
             }
             _ => {
-                let values = matches.get_many::<String>(id).into_iter().flatten().cloned().collect();
+                let values: Vec<String> = matches.get_many::<String>(id).into_iter().flatten().cloned().collect();
+                if let Some(next) = values.iter().find(|v| FLAGS.iter().any(|f| f.long == v.as_str())) {
+                    let text = format!("{} has no value: {next} follows", flag.long);
+                    problems.push(crate::config::Problem { code: "config-flag", text });
+                }
                 raw.values.insert(flag.long, values);
             }
         }
@@ -157,7 +161,8 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let cases: [(&[&str], &[&str]); 7] = [
+        let cases: [(&[&str], &[&str]); 8] = [
+            (&["--checkpoint", "--continuous"], &["--checkpoint", "--continuous"]),
             (&["--continous"], &["--continous", "--continuous"]),
             (&["--continuous", "true"], &["true"]),
             (&["--op", "INSERT", "--op", "UPSERT"], &["--op"]),

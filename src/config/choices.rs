@@ -16,17 +16,32 @@ pub(super) struct Choice<T: 'static> {
 pub(super) enum Refusal {
     NotDone,
     Unknown,
+    /// A class of somebody else, though its last name may be one of ours.
+    Foreign,
 }
 
+/// Packages whose classes are meant by their last names.
+const HUDI_PACKAGE: &str = "org.apache.hudi.";
+
 impl<T: Copy> Choice<T> {
-    /// Case does not matter, nor does the package of a Java class.
+    /// Case does not matter, nor does which of Hudi's packages a class is in: some have moved between releases.
     pub fn pick(&self, word: &str) -> Result<T, Refusal> {
-        let short = word.trim().rsplit('.').next().unwrap_or(word);
+        let word = word.trim();
+        let short = match word.rsplit_once('.') {
+            None => word,
+            Some((_, short)) if word.starts_with(HUDI_PACKAGE) => short,
+            Some(_) => return Err(Refusal::Foreign),
+        };
         match self.done.iter().find(|(name, _)| name.eq_ignore_ascii_case(short)) {
             Some((_, value)) => Ok(*value),
             None if self.later.iter().any(|name| name.eq_ignore_ascii_case(short)) => Err(Refusal::NotDone),
             None => Err(Refusal::Unknown),
         }
+    }
+
+    /// Whether the words are names of Java classes.
+    pub fn takes_classes(&self) -> bool {
+        self.done.iter().all(|(name, _)| name.contains(char::is_lowercase) && name.starts_with(char::is_uppercase))
     }
 
     /// The words that are taken.
@@ -211,6 +226,8 @@ pub(super) const ZONES: Choice<TimelineTimezone> =
     Choice { done: &[("UTC", TimelineTimezone::Utc), ("LOCAL", TimelineTimezone::Local)], later: &[] };
 
 pub(super) const BLOOM_TYPES: Choice<bool> = Choice { done: &[("DYNAMIC_V0", true), ("SIMPLE", false)], later: &[] };
+
+pub(super) const BASE_FILE_FORMATS: Choice<()> = Choice { done: &[("PARQUET", ())], later: &["HFILE", "ORC"] };
 
 pub(super) const BOOLEANS: Choice<bool> = Choice { done: &[("true", true), ("false", false)], later: &[] };
 

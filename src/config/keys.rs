@@ -45,6 +45,7 @@ keys! {
     OUTPUT_ZONE = "hoodie.keygen.timebased.output.timezone" ["hoodie.deltastreamer.keygen.timebased.output.timezone"], "UTC", "zone of the partition path";
     ZONE = "hoodie.keygen.timebased.timezone" ["hoodie.deltastreamer.keygen.timebased.timezone"], "", "both zones at once";
     PRECOMBINE = "hoodie.datasource.write.precombine.field", "", "ordering field, where --source-ordering-field is not given";
+    PAYLOAD_ORDERING = "hoodie.payload.ordering.field", "", "must be the ordering field, if it is set";
     PAYLOAD_CLASS = "hoodie.datasource.write.payload.class" ["hoodie.compaction.payload.class"], "", "merge rule, where --payload-class is not given";
     DATABASE = "hoodie.database.name", "", "database of the table";
     TIMELINE_ZONE = "hoodie.table.timeline.timezone", "UTC", "zone of instants: UTC (ours) or LOCAL, for new tables";
@@ -113,6 +114,16 @@ pub(super) const FIXED: &[(&str, &str, &str)] = &[
     ),
     ("hoodie.streamer.sample.writes.enabled", "false", "record sizes come from the timeline"),
     ("hoodie.datasource.write.insert.drop.duplicates", "false", "use --filter-dupes"),
+    ("hoodie.clean.async.enabled", "false", "cleaning is not done yet: run it from Spark"),
+    ("hoodie.datasource.clustering.inline.enable", "false", "clustering is not done yet: run it from Spark"),
+    ("hoodie.datasource.clustering.async.enable", "false", "clustering is not done yet: run it from Spark"),
+    ("hoodie.partition.ttl.inline", "false", "partitions do not expire yet: drop them from Spark"),
+    ("hoodie.table.service.manager.enabled", "false", "there is no table service manager"),
+    ("hoodie.metaserver.enabled", "false", "the timeline is read from storage"),
+    ("hoodie.merge.data.validation.enabled", "false", "a merge is not checked a second time"),
+    ("hoodie.rollback.instant.backup.enabled", "false", "rolled back instants are not kept aside"),
+    ("hoodie.assume.date.partitioning", "false", "partitions are found by their metadata files"),
+    ("hoodie.streamer.source.parquet.dfs.merge_schema.enable", "false", "Parquet sources are not done yet"),
 ];
 
 /// Keys that change nothing here, by prefix: sizing of Spark, caches, threads. Accepted with one warning.
@@ -150,7 +161,62 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.parquet.field_id",
     "hoodie.parquet.bloom.filter.enabled",
     "hoodie.archivelog.folder",
+    "hoodie.bloom.index.fileid.key.sorting.enable",
+    "hoodie.client.heartbeat.",
+    "hoodie.combine.before.delete",
+    "hoodie.datasource.compaction.async.enable",
+    "hoodie.datasource.query.",
+    "hoodie.datasource.read.",
+    "hoodie.datasource.write.streaming.",
+    "hoodie.enable.data.skipping",
+    "hoodie.file.index.",
+    "hoodie.filesystem.operation.retry.",
+    "hoodie.instant_state.",
+    "hoodie.merge.small.file.group.candidates.limit",
+    "hoodie.payload.event.time.field",
+    "hoodie.release.resource.on.completion.enable",
+    "hoodie.schema.cache.enable",
+    "hoodie.skip.default.partition.validation",
+    "hoodie.spark.sql.",
+    "hoodie.sql.",
+    "hoodie.table.services.enabled",
+    "hoodie.time.generator.",
+    "hoodie.write.num.retries.on.conflict.failures",
+    "hoodie.write.tagged.record.storage.level",
+    "hoodie.write.track.event.time.watermark",
 ];
+
+/// Keys that would change rows, files or the table if they were left out, by prefix, and what to do instead. They come
+/// before [`LATER_PREFIXES`].
+pub(super) const REFUSED_PREFIXES: &[(&str, &str)] = &[
+    ("hoodie.compaction.record.merger.", MERGE_RULE),
+    ("hoodie.datasource.write.record.merger.", MERGE_RULE),
+    ("hoodie.write.record.merge.", MERGE_RULE),
+    ("hoodie.record.merge.", MERGE_RULE),
+    ("hoodie.payload.delete.", "mark deletes with a boolean field _hoodie_is_deleted"),
+    ("hoodie.datasource.write.partitions.to.delete", "delete partitions from Spark"),
+    ("hoodie.datasource.insert.dup.policy", "use --filter-dupes"),
+    ("hoodie.bulkinsert.user.defined.partitioner.", "choose an order with hoodie.bulkinsert.sort.mode"),
+    ("hoodie.bootstrap.", "bootstrap a table with Hudi on Spark"),
+    ("hoodie.index.class", OTHER_INDEX),
+    ("hoodie.bucket.index.", OTHER_INDEX),
+    ("hoodie.index.hbase.", OTHER_INDEX),
+    ("hoodie.hbase.", OTHER_INDEX),
+    ("hoodie.record.index.", OTHER_INDEX),
+    ("hoodie.precommit.validators", "check the table after the commit"),
+    ("hoodie.keygen.datetime.parser.class", "give Joda patterns with hoodie.keygen.timebased.input.dateformat"),
+    ("hoodie.streamer.schemaprovider.registry.", SCHEMA_FILE),
+    ("hoodie.streamer.schemaprovider.schema_post_processor", SCHEMA_FILE),
+    ("hoodie.table.recordkey.fields", "set hoodie.datasource.write.recordkey.field"),
+    ("hoodie.table.partition.fields", "set hoodie.datasource.write.partitionpath.field"),
+    ("hoodie.table.keygenerator.", "set hoodie.datasource.write.keygenerator.class"),
+    ("hoodie.table.precombine.field", ORDERING),
+    ("hoodie.table.ordering.fields", ORDERING),
+];
+const MERGE_RULE: &str = "choose a merge rule with --payload-class";
+const SCHEMA_FILE: &str = "give the whole schema as a file, with hoodie.streamer.schemaprovider.source.schema.file";
+const OTHER_INDEX: &str = "choose one of the indexes that are done with hoodie.index.type";
+const ORDERING: &str = "name the ordering field with --source-ordering-field";
 
 /// Keys that tune what is not done yet, by prefix, and what that is: accepted with a warning by name.
 pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
@@ -165,7 +231,6 @@ pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.metadata.", "the metadata table"),
     ("hoodie.metrics.", "metrics"),
     ("hoodie.write.lock.", "locks"),
-    ("hoodie.client.heartbeat.", "lazy rollback"),
     ("hoodie.errortable.", "the error table"),
     ("hoodie.datasource.hive_sync.", "Hive sync"),
     ("hoodie.datasource.meta_sync.", "catalog sync"),
@@ -175,6 +240,28 @@ pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.write.commit.callback.", "commit callbacks"),
     ("hoodie.streamer.source.kafka.", "Kafka sources"),
     ("hoodie.streamer.kafka.", "Kafka sources"),
+    ("hoodie.streamer.source.json.kafka.", "Kafka sources"),
+    ("hoodie.streamer.source.dfs.datepartitioned.", "DatePartitionPathSelector"),
+    ("hoodie.streamer.source.hoodieincr.", "HoodieIncrSource"),
+    ("hoodie.streamer.source.cloud.", "sources over cloud events"),
+    ("hoodie.streamer.source.sql.", "SqlSource"),
+    ("hoodie.streamer.source.pulsar.", "PulsarSource"),
+    ("hoodie.streamer.source.kinesis.", "KinesisSource"),
+    ("hoodie.streamer.jdbc.", "JdbcSource"),
+    ("hoodie.streamer.csv.", "CsvDFSSource"),
+    ("hoodie.streamer.ingestion.", "several tables in one process"),
+    ("hoodie.debezium.", "Debezium sources"),
+    ("hoodie.streamer.sample.writes.", "trial writes"),
+    ("hoodie.log.compaction.", "compaction"),
+    ("hoodie.logfile.", "log files"),
+    ("hoodie.layout.optimize.", "clustering"),
+    ("hoodie.partition.ttl.", "the expiry of partitions"),
+    ("hoodie.table.service.manager", "the table service manager"),
+    ("hoodie.metaserver.", "the metaserver"),
+    ("hoodie.timeline.compaction.", "archiving"),
+    ("hoodie.write.concurrency.", "conflict detection"),
+    ("hoodie.hfile.", "HFile base files"),
+    ("hoodie.orc.", "ORC base files"),
 ];
 
 /// Keys whose value must be what a flag says: name, flag.

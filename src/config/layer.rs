@@ -1,8 +1,8 @@
 //! Layers of settings, one over the other; aliases; values from the environment and from files; and what each key is.
 
-use super::keys::{self, FIXED, IDLE_PREFIXES, Key, LATER_PREFIXES, SAME_AS_FLAG};
+use super::keys::{self, FIXED, IDLE_PREFIXES, Key, LATER_PREFIXES, REFUSED_PREFIXES, SAME_AS_FLAG};
 use super::properties::{Line, Parsed};
-use super::secrets::mask_value;
+use super::secrets::{mask_value, mask_value_with};
 use super::{EffectiveSetting, Problem};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +18,8 @@ const DEFAULTS_FILE: &str = "hudi-defaults.conf";
 /// Old and new prefix of the Streamer's keys.
 const OLD_PREFIX: &str = "hoodie.deltastreamer.";
 const NEW_PREFIX: &str = "hoodie.streamer.";
+/// Words that make a key secret, besides those that always do (`HoodieWriteConfig`, 0.15).
+const SENSITIVE_KEYS: &str = "hoodie.sensitive.config.keys";
 /// From here on a name counts as misspelt rather than foreign.
 const NEAR: f64 = 0.85;
 
@@ -42,7 +44,7 @@ impl Settings {
     /// defaults file < properties file < `--hoodie-conf`.
     pub fn load(props: Option<&str>, confs: &[String], env: Env) -> Settings {
         let folder = env("HUDI_CONF_DIR").unwrap_or_else(|| DEFAULTS_FOLDER.to_string());
-        let defaults = Path::new(&folder).join(DEFAULTS_FILE);
+        let defaults = Path::new(folder.strip_prefix("file://").unwrap_or(&folder)).join(DEFAULTS_FILE);
         let mut parsed = Parsed::default();
         if defaults.is_file() {
             parsed.file(&defaults);
@@ -78,14 +80,25 @@ impl Settings {
         let old: Vec<String> = self.map.keys().filter(|k| k.starts_with(OLD_PREFIX)).cloned().collect();
         for name in old {
             // The key generator's old names are aliases of names without the Streamer's prefix.
-            if keys::ALL.iter().any(|k| k.aliases.contains(&name.as_str())) {
+            if let Some(key) = keys::ALL.iter().find(|k| k.aliases.contains(&name.as_str())) {
+                self.warn_of_old_name(&name, key.name);
                 continue;
             }
-            let Some(setting) = self.map.remove(&name) else { continue };
             let new = name.replacen(OLD_PREFIX, NEW_PREFIX, 1);
-            self.warnings.push(format!("{}: {name} is the old name of {new}", setting.origin));
+            self.warn_of_old_name(&name, &new);
+            let Some(setting) = self.map.remove(&name) else { continue };
             self.map.entry(new).or_insert(setting);
         }
+    }
+
+    fn warn_of_old_name(&mut self, old: &str, new: &str) {
+        let origin = |name: &str| self.map.get(name).map_or("", |s| s.origin.as_str());
+        let loses = match origin(new) {
+            "" => String::new(),
+            at => format!(", and has no effect: {new} is set too, at {at}"),
+        };
+        let text = format!("{}: {old} is the old name of {new}{loses}", origin(old));
+        self.warnings.push(text);
     }
 
     /// The setting under its name or an alias.
@@ -145,6 +158,10 @@ impl Settings {
             }
             return;
         }
+        if let Some((_, instead)) = REFUSED_PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)) {
+            self.problem("config-unsupported", format!("{at}: {name} is not done: {instead}"));
+            return;
+        }
         if let Some((_, what)) = LATER_PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)) {
             self.warnings.push(format!("{at}: {name} has no effect: {what} is not done yet"));
             return;
@@ -170,9 +187,10 @@ impl Settings {
             value: mask_value(flag, value),
             origin: "flag".into(),
         });
+        let words = self.map.get(SENSITIVE_KEYS).map_or("", |s| s.value.as_str());
         let set = self.map.iter().map(|(key, s)| EffectiveSetting {
             key: key.clone(),
-            value: mask_value(key, &s.value),
+            value: mask_value_with(words, key, &s.value),
             origin: s.origin.clone(),
         });
         let unset = keys::ALL.iter().filter(|k| self.get(k).is_none() && !k.default.is_empty());

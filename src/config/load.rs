@@ -129,6 +129,22 @@ impl<'a> Loader<'a> {
         })
     }
 
+    /// A number that must also pass `good`, which `kind` describes.
+    fn number_that<T: FromStr + Default + Copy>(&mut self, key: &Key, kind: &str, good: fn(T) -> bool) -> T {
+        let before = self.settings.problems.len();
+        let number = self.number(key, kind);
+        if self.settings.problems.len() == before && !good(number) {
+            let text = format!("{}: {}={} is not {kind}", self.origin(key), key.name, self.text(key));
+            self.problem("config-bad-value", text);
+        }
+        number
+    }
+
+    /// A size or a count that cannot be nothing.
+    fn positive<T: FromStr + Default + Copy + PartialEq>(&mut self, key: &Key, kind: &str) -> T {
+        self.number_that(key, &format!("{kind} above 0"), |n| n != T::default())
+    }
+
     fn boolean(&mut self, key: &Key) -> bool {
         self.key_choice(key, &choices::BOOLEANS, false)
     }
@@ -153,7 +169,14 @@ impl<'a> Loader<'a> {
                 let text = format!("{place}: {word} is not done yet; what is done: {}", choice.words());
                 self.problem("config-unsupported", text);
             }
-            Err(Refusal::Unknown) => {
+            Err(Refusal::Foreign) if choice.takes_classes() => {
+                let text = format!(
+                    "{place}: {word} is not a class of Hudi, and classes of one's own cannot be loaded; what is done: {}",
+                    choice.words()
+                );
+                self.problem("config-unsupported", text);
+            }
+            Err(Refusal::Unknown | Refusal::Foreign) => {
                 let hint = choice.nearest(word).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
                 let text = format!("{place}: {word:?} is not one of {}{hint}", choice.words());
                 self.problem("config-bad-value", text);
@@ -195,7 +218,17 @@ impl<'a> Loader<'a> {
             let text = format!("--source-ordering-field {flag} wins over {}={key}", keys::PRECOMBINE.name);
             self.settings.warnings.push(text);
         }
-        match flag.or(key) {
+        let named = flag.or(key);
+        let field = named.as_deref().unwrap_or(DEFAULT_ORDERING_FIELD);
+        if let Some(other) = self.given(&keys::PAYLOAD_ORDERING).filter(|other| other != field) {
+            let text = format!(
+                "{}: {}={other} contradicts the ordering field, which is {field}: give --source-ordering-field {other}, or leave the key out",
+                self.origin(&keys::PAYLOAD_ORDERING),
+                keys::PAYLOAD_ORDERING.name
+            );
+            self.problem("config-conflict", text);
+        }
+        match named {
             Some(fields) if fields.contains(',') => {
                 let text =
                     format!("--source-ordering-field: several ordering fields ({fields}) are not done yet: name one");
@@ -208,6 +241,12 @@ impl<'a> Loader<'a> {
     }
 
     fn table(&mut self, table_type: TableType) -> TableConfig {
+        self.flag_choice("--base-file-format", &choices::BASE_FILE_FORMATS, ());
+        for flag in ["--target-base-path", "--target-table"] {
+            if self.raw.value(flag).is_none_or(|v| v.trim().is_empty()) {
+                self.problem("config-missing", format!("{flag} is empty"));
+            }
+        }
         TableConfig {
             base_path: self.raw.value("--target-base-path").unwrap_or_default().to_string(),
             name: self.raw.value("--target-table").unwrap_or_default().to_string(),
@@ -232,15 +271,16 @@ impl<'a> Loader<'a> {
         let by_type = !class && self.given(&keys::KEYGEN_TYPE).is_some();
         let inferred = match partition_fields.as_slice() {
             [] => KeyGeneratorClass::NonPartitioned,
-            [one] if one.contains(':') => {
+            _ if !class && !by_type && partition_fields.iter().any(|f| f.contains(':')) => {
                 let text = format!(
-                    "{}: {}={one} asks for CustomKeyGenerator, which is not done yet: use one of {}",
+                    "{}: {}={} asks for CustomKeyGenerator, which is not done yet: use one of {}",
                     self.origin(&keys::PARTITION_PATH),
                     keys::PARTITION_PATH.name,
+                    partition_fields.join(","),
                     choices::KEY_GENERATOR_TYPES.words()
                 );
                 self.problem("config-unsupported", text);
-                KeyGeneratorClass::Simple
+                KeyGeneratorClass::Complex
             }
             [_] if record_key_fields.len() <= 1 => KeyGeneratorClass::Simple,
             _ => KeyGeneratorClass::Complex,
@@ -410,35 +450,40 @@ impl<'a> Loader<'a> {
     fn write(&mut self) -> WriteConfig {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let workers = match self.given(&keys::WORKERS) {
-            Some(_) => self.number(&keys::WORKERS, "a whole number"),
+            Some(_) => self.positive(&keys::WORKERS, "a whole number"),
             None => cores,
         };
         WriteConfig {
             parquet: ParquetConfig {
                 codec: self.key_choice(&keys::CODEC, &choices::CODECS, ParquetCodec::Gzip),
-                max_file_size: self.number(&keys::MAX_FILE_SIZE, "a number of bytes"),
-                block_size: self.number(&keys::BLOCK_SIZE, "a number of bytes"),
-                page_size: self.number(&keys::PAGE_SIZE, "a number of bytes"),
+                max_file_size: self.positive(&keys::MAX_FILE_SIZE, "a number of bytes"),
+                block_size: self.positive(&keys::BLOCK_SIZE, "a number of bytes"),
+                page_size: self.positive(&keys::PAGE_SIZE, "a number of bytes"),
                 dictionary_enabled: self.boolean(&keys::DICTIONARY),
-                compression_ratio: self.number(&keys::COMPRESSION_RATIO, "a number"),
+                compression_ratio: self
+                    .number_that(&keys::COMPRESSION_RATIO, "a number above 0", |n: f64| n.is_finite() && n > 0.0),
             },
             bloom: BloomConfig {
-                num_entries: self.number(&keys::BLOOM_ENTRIES, "a whole number"),
-                fpp: self.number(&keys::BLOOM_FPP, "a number"),
+                num_entries: self.positive(&keys::BLOOM_ENTRIES, "a whole number"),
+                fpp: self.number_that(&keys::BLOOM_FPP, "a number between 0 and 1", |n: f64| n > 0.0 && n < 1.0),
                 dynamic: self.key_choice(&keys::BLOOM_TYPE, &choices::BLOOM_TYPES, true),
-                dynamic_max_entries: self.number(&keys::BLOOM_MAX_ENTRIES, "a whole number"),
+                dynamic_max_entries: self.positive(&keys::BLOOM_MAX_ENTRIES, "a whole number"),
             },
             small_file_limit: self.number(&keys::SMALL_FILE_LIMIT, "a number of bytes"),
-            record_size_estimate: self.number(&keys::RECORD_SIZE_ESTIMATE, "a number of bytes"),
-            record_size_estimation_threshold: self.number(&keys::RECORD_SIZE_THRESHOLD, "a number"),
+            record_size_estimate: self.positive(&keys::RECORD_SIZE_ESTIMATE, "a number of bytes"),
+            record_size_estimation_threshold: self.number_that(
+                &keys::RECORD_SIZE_THRESHOLD,
+                "a number of 0 or more",
+                |n: f64| n.is_finite() && n >= 0.0,
+            ),
             insert_auto_split: self.boolean(&keys::AUTO_SPLIT),
-            insert_split_size: self.number(&keys::SPLIT_SIZE, "a whole number"),
+            insert_split_size: self.positive(&keys::SPLIT_SIZE, "a whole number"),
             bulk_insert_sort_mode: self.key_choice(&keys::SORT_MODE, &choices::SORT_MODES, BulkInsertSortMode::None),
             allow_duplicate_on_inserts: self.boolean(&keys::ALLOW_DUPLICATES),
             reconcile_schema: self.boolean(&keys::RECONCILE),
             set_null_for_missing_columns: self.boolean(&keys::SET_NULL),
             allow_column_drop: self.boolean(&keys::COLUMN_DROP),
-            workers: workers.max(1),
+            workers,
         }
     }
 
@@ -460,3 +505,6 @@ impl<'a> Loader<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 //! told, with file and line (streamer-options.md §3).
 
 use super::Problem;
+use super::secrets::mask_line;
 use std::path::{Path, PathBuf};
 
 /// A line `key=value` and where it stands.
@@ -44,45 +45,58 @@ impl Parsed {
         let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
         for (number, line) in text.lines().enumerate() {
             let origin = format!("{name}:{}", number + 1);
-            match line.trim_end().strip_prefix("include=") {
-                Some(other) => {
-                    let other = other.trim();
-                    let next =
-                        path.parent().unwrap_or(Path::new("")).join(other.strip_prefix("file://").unwrap_or(other));
-                    self.include(&next, open, Some(&origin));
-                }
-                None => self.line(line, &origin),
+            if let Some(line) = self.split(line, &origin) {
+                self.take(line, path.parent().unwrap_or(Path::new("")), open);
             }
         }
         open.pop();
     }
 
-    /// One line.
+    /// One line from outside of any file.
     pub fn line(&mut self, line: &str, origin: &str) {
+        if let Some(line) = self.split(line, origin) {
+            self.take(line, Path::new(""), &mut Vec::new());
+        }
+    }
+
+    /// Keeps a line, or reads the file that it includes: relative to `folder`, with or without blanks around the `=`.
+    fn take(&mut self, line: Line, folder: &Path, open: &mut Vec<PathBuf>) {
+        if line.key != "include" {
+            return self.lines.push(line);
+        }
+        let other = line.value.strip_prefix("file://").unwrap_or(&line.value);
+        self.include(&folder.join(other), open, Some(&line.origin));
+    }
+
+    /// Key and value of a line that has them.
+    fn split(&mut self, line: &str, origin: &str) -> Option<Line> {
         let text = line.trim();
         if text.is_empty() || line.starts_with('#') {
-            return;
+            return None;
         }
         if text.starts_with('#') || text.starts_with('!') {
             let what = if text.starts_with('#') { "an indented comment" } else { "a comment with !" };
             self.warnings.push(format!("{origin}: {what}; Hudi would read it as a key, here it has no effect"));
-            return;
+            return None;
         }
         let (key, value) = match (text.split_once('='), text.split_once(char::is_whitespace)) {
             (Some((key, value)), _) => (key.trim(), value.trim()),
             (None, Some((key, value))) => (key.trim(), value.trim()),
             (None, None) => {
-                return self.problem(format!("{origin}: {text:?} has no `=`: Hudi would drop it; write key=value"));
+                let text = mask_line(text);
+                self.problem(format!("{origin}: {text:?} has no `=`: Hudi would drop it; write key=value"));
+                return None;
             }
         };
         if key.is_empty() {
-            return self.problem(format!("{origin}: {text:?} has no key before the `=`"));
+            self.problem(format!("{origin}: {:?} has no key before the `=`", mask_line(text)));
+            return None;
         }
         if value.ends_with('\\') {
             self.warnings
                 .push(format!("{origin}: the backslash at the end is part of the value; lines are not continued"));
         }
-        self.lines.push(Line { key: key.into(), value: value.into(), origin: origin.into() });
+        Some(Line { key: key.into(), value: value.into(), origin: origin.into() })
     }
 }
 
@@ -125,6 +139,8 @@ mod tests {
             assert!(one(line).warnings[0].starts_with("f:1"), "{line}");
         }
         assert!(one("  # k=v").lines.is_empty());
+        let told = &one("sasl.password:hunter2").problems[0].text;
+        assert!(told.contains("sasl.password") && !told.contains("hunter2"), "{told}");
     }
 
     #[test]
@@ -137,6 +153,14 @@ mod tests {
         parsed.file(&folder.path().join("a"));
         let got: Vec<_> = parsed.lines.iter().map(|l| (l.value.as_str(), l.origin.as_str())).collect();
         assert_eq!(got, [("1", "a:1"), ("2", "b:1"), ("3", "a:3")]);
+        // Hudi takes this spelling, too; read as a key it would lose the file without a word.
+        write("a", "k=1\ninclude = b\nk=3\n");
+        let mut parsed = Parsed::default();
+        parsed.file(&folder.path().join("a"));
+        assert_eq!(parsed.lines.len(), 3, "{parsed:?}");
+        let mut parsed = Parsed::default();
+        parsed.line(&format!("include={}", folder.path().join("b").display()), "--hoodie-conf");
+        assert_eq!(parsed.lines.first().map(|l| l.value.as_str()), Some("2"), "{parsed:?}");
         write("b", "include=a\n");
         let mut parsed = Parsed::default();
         parsed.file(&folder.path().join("a"));
