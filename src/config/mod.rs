@@ -33,6 +33,3 @@ pub fn reference() -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,9 +5,11 @@
 //! kept nowhere else; a round that fails leaves the table as it was.
 
 mod checkpoint;
+mod commit;
 mod continuous;
 mod input;
 mod open;
+mod prepare;
 mod round;
 mod shutdown;
 

@@ -7,19 +7,19 @@
 //! Everything before the instant only reads the table, so that a bad row leaves nothing behind. Bulk insert streams: it
 //! reads its rows under the open instant, and a bad row there rolls the instant back before the error is reported.
 
-use super::input::{Input, stream_of, with_position};
+use super::input::Input;
 use super::{Error, Result, checkpoint, open};
 use crate::config::{Operation, StreamerConfig};
-use crate::index::{self, StoredOrdering, Tagged};
+use crate::index::Tagged;
 use crate::observe::{Progress, RoundReport, Stages};
-use crate::record::{self, KeyGenerator, KeyedBatch, MergeRule, RecordOptions, RowRef};
+use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, TableSchema};
 use crate::service;
 use crate::source::{self, Fetch, FetchRequest, POSITION_COLUMN, Source};
-use crate::storage::fault_point;
-use crate::table::{Action, CommitMetadata, FileSystemView, Instant, Markers, State, Table, Timeline};
+use crate::table::{Action, FileSystemView, Table, Timeline};
 use crate::transform::{self, Transformed};
-use crate::write::{self, WriteContext, WriteStatus};
+use crate::write::WriteStatus;
+use arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,25 +36,25 @@ pub(super) enum Outcome {
 
 /// A job: its configuration, its source, its table.
 pub(super) struct Streamer {
-    config: StreamerConfig,
-    source: Arc<dyn Source>,
-    provided: Option<ProvidedSchemas>,
+    pub(super) config: StreamerConfig,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) provided: Option<ProvidedSchemas>,
     /// `None` until the first round has something to commit.
-    table: Option<Table>,
-    rule: MergeRule,
-    cancel: CancellationToken,
+    pub(super) table: Option<Table>,
+    pub(super) rule: MergeRule,
+    pub(super) cancel: CancellationToken,
 }
 
 /// The schemas of one round.
-struct Schemas {
+pub(super) struct Schemas {
     /// What commits carry and files are written in.
-    writer: TableSchema,
+    pub writer: TableSchema,
     /// The source schema, where it was inferred: frozen in the commit.
-    inferred: Option<TableSchema>,
+    pub inferred: Option<TableSchema>,
 }
 
 /// Rows that are ready to be written.
-enum Work {
+pub(super) enum Work {
     /// Nothing to write, but a position to keep.
     Nothing,
     Upsert(Tagged, FileSystemView),
@@ -233,7 +233,7 @@ impl Streamer {
     fn schemas(
         &self,
         transformed: &Transformed,
-        read: arrow::datatypes::SchemaRef,
+        read: SchemaRef,
         reader: Option<TableSchema>,
         frozen: Option<TableSchema>,
         table: Option<TableSchema>,
@@ -280,300 +280,11 @@ impl Streamer {
         }
         text
     }
-
-    /// Key, precombine, filter and tag: everything that only reads. The table is created here if there is none yet.
-    async fn prepare(
-        &mut self,
-        timeline: &Timeline,
-        schemas: &Schemas,
-        input: Input,
-        progress: &Progress,
-        stages: &mut Stages,
-        report: &mut RoundReport,
-    ) -> Result<Work> {
-        let combines = self.config.operation == Operation::Upsert || self.config.filter_dupes;
-        let ordering_field = match combines {
-            true => Some(open::required_ordering_field(&self.config, self.table.as_ref(), &schemas.writer)?),
-            false => None,
-        };
-        let prefixed = match &self.table {
-            Some(table) => open::complex_single_key_prefixed(&self.config, table, timeline).await?,
-            None => false,
-        };
-        let rows_schema = with_position(&schemas.writer.arrow, &input.transformed.schema);
-        let positions = rows_schema.fields().len() > schemas.writer.arrow.fields().len();
-        let options = RecordOptions {
-            ordering_field,
-            complex_single_key_prefixed: prefixed,
-            position_column: positions.then_some(POSITION_COLUMN),
-        };
-        let keys = KeyGenerator::new(&self.config.keys, options.clone(), &rows_schema)?;
-
-        if self.config.operation == Operation::BulkInsert && !combines {
-            if self.config.run.dry_run {
-                input.collect(&keys, &self.cancel).await?;
-            } else {
-                self.ensure_table(&schemas.writer).await?;
-            }
-            let rows = input.streams()?;
-            return Ok(Work::BulkInsert { rows, keys, input });
-        }
-
-        stages.enter("read");
-        progress.stage("read");
-        let batches = input.collect(&keys, &self.cancel).await?;
-        check_nesting(&batches, self.config.keys.partition_fields.len())?;
-
-        stages.enter("precombine");
-        let global = self.config.index.index_type.is_global();
-        let (batches, rows) = self.precombine(batches, combines, global, report).await?;
-
-        stages.enter("tag");
-        progress.stage("tag");
-        if !self.config.run.dry_run {
-            self.ensure_table(&schemas.writer).await?;
-        }
-        let Some(table) = &self.table else { return Ok(Work::Nothing) };
-        let partitions = (!global).then(|| partitions_of(&batches));
-        let view = FileSystemView::load(table, timeline, partitions.as_deref()).await?;
-        let tagged = if combines {
-            let stored = open::known_ordering_field(&self.config, Some(table), &schemas.writer)
-                .map(|field| StoredOrdering { rule: self.rule, field });
-            index::tag(table, &view, &self.config.index, stored, self.config.write.workers, batches, rows).await?
-        } else {
-            Tagged::untagged(batches, rows)
-        };
-        if !self.config.filter_dupes {
-            return Ok(Work::Upsert(tagged, view));
-        }
-        let chosen = index::filter_dupes(&tagged);
-        report.rows_filtered = (tagged.rows.len() - chosen.len()) as u64;
-        if self.config.operation == Operation::BulkInsert {
-            let schema = schemas.writer.arrow.clone();
-            let keys =
-                KeyGenerator::new(&self.config.keys, RecordOptions { position_column: None, ..options }, &schema)?;
-            let rows = vec![stream_of(schema, tagged.batches, chosen)];
-            return Ok(Work::BulkInsert { rows, keys, input });
-        }
-        Ok(Work::Upsert(Tagged::untagged(tagged.batches, chosen), view))
-    }
-
-    /// One row a key, or every row where the operation keeps duplicates.
-    async fn precombine(
-        &self,
-        batches: Vec<KeyedBatch>,
-        combines: bool,
-        global: bool,
-        report: &mut RoundReport,
-    ) -> Result<(Vec<KeyedBatch>, Vec<RowRef>)> {
-        let work = tokio::task::spawn_blocking(move || -> record::Result<_> {
-            if !combines {
-                let rows = all_rows(&batches);
-                return Ok((batches, rows, 0));
-            }
-            let found = record::precombine(&batches, global)?;
-            Ok((batches, found.winners, found.dropped))
-        });
-        let (batches, rows, dropped) =
-            work.await.map_err(|e| Error::Worker { what: "precombine", why: e.to_string() })??;
-        report.rows_combined = dropped;
-        Ok((batches, rows))
-    }
-
-    async fn ensure_table(&mut self, schema: &TableSchema) -> Result<()> {
-        if self.table.is_none() {
-            self.table = Some(open::create(&self.config, schema).await?);
-        }
-        Ok(())
-    }
-
-    /// A batch without rows whose position moved: an empty commit keeps the position.
-    async fn commit_nothing(
-        &mut self,
-        timeline: &Timeline,
-        table_schema: Option<TableSchema>,
-        frozen: Option<TableSchema>,
-        mut stages: Stages,
-        mut report: RoundReport,
-    ) -> Result<Outcome> {
-        let provided = self.provided.as_ref().map(|p| p.target.clone().unwrap_or_else(|| p.source.clone()));
-        let Some(writer) = table_schema.or(provided) else {
-            tracing::info!("no data yet, and no schema to make the table with: nothing is committed");
-            return Ok(Outcome::NoNewData);
-        };
-        if !self.config.table.allow_empty_commit {
-            tracing::warn!("the position moved without data and hoodie.allow.empty.commit=false: it is not kept");
-            return Ok(Outcome::NoNewData);
-        }
-        if self.config.run.dry_run || self.config.run.explain {
-            stages.leave();
-            report.emit_dry_run(&stages);
-            return Ok(Outcome::NothingWritten);
-        }
-        self.ensure_table(&writer).await?;
-        let schemas = Schemas { writer, inferred: frozen };
-        self.write(Work::Nothing, timeline, &schemas, &mut stages, &mut report).await?;
-        stages.leave();
-        report.emit(&stages);
-        Ok(Outcome::Committed)
-    }
-
-    /// Opens an instant, writes under it and completes it; a failure rolls it back before it is reported.
-    async fn write(
-        &self,
-        work: Work,
-        timeline: &Timeline,
-        schemas: &Schemas,
-        stages: &mut Stages,
-        report: &mut RoundReport,
-    ) -> Result<Vec<WriteStatus>> {
-        stages.enter("write");
-        let table = self.table.clone().ok_or(Error::Worker { what: "write", why: "there is no table".into() })?;
-        if self.cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
-        let time = table.new_instant(timeline);
-        report.instant = time.to_string();
-        let context = self.write_context(table.clone(), timeline, time.clone(), schemas).await?;
-        table.request(&time, Action::Commit).await?;
-        let written = self.write_and_complete(work, &context, schemas, stages, report).await;
-        let failure = match written {
-            Ok(statuses) => {
-                // The commit stands: what is left is housekeeping, which the next start can do as well.
-                if let Err(e) = Markers::new(&table.storage, &time).remove_all().await {
-                    tracing::warn!(error = %e, instant = %time, "marker files could not be removed; they do no harm");
-                }
-                fault_point("after-complete");
-                self.source.on_commit(&report.checkpoint).await?;
-                return Ok(statuses);
-            }
-            Err(e) => e,
-        };
-        // A failed create may still have gone through: the timeline knows.
-        let now = table.timeline().await;
-        let pending = Instant { time: time.clone(), action: Action::Commit, state: State::Inflight };
-        let still_pending = now.is_ok_and(|t| t.pending_writes().any(|i| i.time == time));
-        if still_pending && let Err(e) = service::rollback(&table, &pending).await {
-            tracing::error!(error = %e, instant = %time, "the failed write could not be rolled back; the next start does it");
-        }
-        Err(failure)
-    }
-
-    async fn write_context(
-        &self,
-        table: Table,
-        timeline: &Timeline,
-        instant: crate::table::InstantTime,
-        schemas: &Schemas,
-    ) -> Result<Arc<WriteContext>> {
-        let config = &self.config.write;
-        let average_record_size = table
-            .average_record_size(
-                timeline,
-                config.small_file_limit,
-                config.record_size_estimation_threshold,
-                config.record_size_estimate,
-            )
-            .await?;
-        Ok(Arc::new(WriteContext {
-            instant,
-            config: config.clone(),
-            index: self.config.index.clone(),
-            operation: self.config.operation,
-            rule: self.rule,
-            ordering_field: open::known_ordering_field(&self.config, Some(&table), &schemas.writer),
-            schema: schemas.writer.clone(),
-            average_record_size,
-            cancel: self.cancel.clone(),
-            rows_written: Arc::default(),
-            table,
-        }))
-    }
-
-    async fn write_and_complete(
-        &self,
-        work: Work,
-        context: &Arc<WriteContext>,
-        schemas: &Schemas,
-        stages: &mut Stages,
-        report: &RoundReport,
-    ) -> Result<Vec<WriteStatus>> {
-        let table = &context.table;
-        fault_point("before-inflight");
-        let statuses = match work {
-            Work::Nothing => {
-                let profile = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
-                table.mark_inflight(&context.instant, Action::Commit, profile.to_json()).await?;
-                Vec::new()
-            }
-            Work::Upsert(tagged, view) => {
-                let (assigning, profile_of) = (context.clone(), context.operation);
-                debug_assert_eq!(profile_of, self.config.operation);
-                let plan = tokio::task::spawn_blocking(move || write::assign(&assigning, tagged, &view));
-                let plan = plan.await.map_err(|e| Error::Worker { what: "assign", why: e.to_string() })??;
-                table.mark_inflight(&context.instant, Action::Commit, plan.workload_profile().to_json()).await?;
-                plan.execute(context.clone()).await?
-            }
-            Work::BulkInsert { rows, keys, input } => {
-                let profile = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
-                table.mark_inflight(&context.instant, Action::Commit, profile.to_json()).await?;
-                match write::bulk_insert(context.clone(), rows, keys).await {
-                    Ok(statuses) => statuses,
-                    Err(write::Error::Input(e)) => return Err(input.input_error(e)),
-                    Err(write::Error::Record(e)) => return Err(input.record_error(e).await),
-                    Err(write::Error::Cancelled) => return Err(Error::Interrupted),
-                    Err(e) => return Err(e.into()),
-                }
-            }
-        };
-        if self.cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
-        stages.enter("commit");
-        write::finalize(context, &statuses).await?;
-        let mut metadata = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
-        for status in &statuses {
-            let stats = metadata.partition_to_write_stats.entry(status.stat.partition_path.clone()).or_default();
-            stats.push(status.stat.clone());
-        }
-        metadata.extra_metadata.insert("schema".into(), schemas.writer.avro.clone());
-        let position = Some(report.checkpoint.as_str()).filter(|c| !c.is_empty());
-        let inferred = schemas.inferred.as_ref().map(|s| s.avro.as_str());
-        checkpoint::store(&mut metadata, &self.config.checkpoint, position, inferred);
-        fault_point("before-complete");
-        table.complete(&context.instant, Action::Commit, metadata.to_json()).await?;
-        Ok(statuses)
-    }
 }
 
-fn without_position(schema: &arrow::datatypes::SchemaRef) -> arrow::datatypes::SchemaRef {
+fn without_position(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<_> = schema.fields().iter().filter(|f| f.name() != POSITION_COLUMN).cloned().collect();
     Arc::new(arrow::datatypes::Schema::new(fields))
-}
-
-fn all_rows(batches: &[KeyedBatch]) -> Vec<RowRef> {
-    let rows = |(batch, keyed): (usize, &KeyedBatch)| {
-        (0..keyed.rows.num_rows() as u32).map(move |row| RowRef { batch: batch as u32, row })
-    };
-    batches.iter().enumerate().flat_map(rows).collect()
-}
-
-fn partitions_of(batches: &[KeyedBatch]) -> Vec<String> {
-    let paths: std::collections::BTreeSet<&String> = batches.iter().flat_map(|b| b.partitions.paths.iter()).collect();
-    paths.into_iter().cloned().collect()
-}
-
-/// Values with `/` make nested folders; two of which one holds the other lose rows in Hudi's reader.
-fn check_nesting(batches: &[KeyedBatch], fields: usize) -> Result<()> {
-    let paths = partitions_of(batches);
-    if paths.iter().all(|p| p.split('/').count() <= fields.max(1)) {
-        return Ok(());
-    }
-    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    match record::nested_clash(&paths) {
-        Some((outer, inner)) => Err(Error::NestedPartitions { outer, inner }),
-        None => Ok(()),
-    }
 }
 
 fn count(statuses: &[WriteStatus], report: &mut RoundReport) {

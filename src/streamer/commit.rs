@@ -1,0 +1,171 @@
+//! The part of a round that writes: an instant is opened, files are written under it, and it is completed together with the
+//! checkpoint; or it is rolled back.
+
+use super::round::{Outcome, Schemas, Streamer, Work};
+use super::{Error, Result, checkpoint, open};
+use crate::observe::{RoundReport, Stages};
+use crate::schema::TableSchema;
+use crate::service;
+use crate::storage::fault_point;
+use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, State, Table, Timeline};
+use crate::write::{self, WriteContext, WriteStatus};
+use std::sync::Arc;
+
+impl Streamer {
+    /// A batch without rows whose position moved: an empty commit keeps the position.
+    pub(super) async fn commit_nothing(
+        &mut self,
+        timeline: &Timeline,
+        table_schema: Option<TableSchema>,
+        frozen: Option<TableSchema>,
+        mut stages: Stages,
+        mut report: RoundReport,
+    ) -> Result<Outcome> {
+        let provided = self.provided.as_ref().map(|p| p.target.clone().unwrap_or_else(|| p.source.clone()));
+        let Some(writer) = table_schema.or(provided) else {
+            tracing::info!("no data yet, and no schema to make the table with: nothing is committed");
+            return Ok(Outcome::NoNewData);
+        };
+        if !self.config.table.allow_empty_commit {
+            tracing::warn!("the position moved without data and hoodie.allow.empty.commit=false: it is not kept");
+            return Ok(Outcome::NoNewData);
+        }
+        if self.config.run.dry_run || self.config.run.explain {
+            stages.leave();
+            report.emit_dry_run(&stages);
+            return Ok(Outcome::NothingWritten);
+        }
+        self.ensure_table(&writer).await?;
+        let schemas = Schemas { writer, inferred: frozen };
+        self.write(Work::Nothing, timeline, &schemas, &mut stages, &mut report).await?;
+        stages.leave();
+        report.emit(&stages);
+        Ok(Outcome::Committed)
+    }
+
+    /// Opens an instant, writes under it and completes it; a failure rolls it back before it is reported.
+    pub(super) async fn write(
+        &self,
+        work: Work,
+        timeline: &Timeline,
+        schemas: &Schemas,
+        stages: &mut Stages,
+        report: &mut RoundReport,
+    ) -> Result<Vec<WriteStatus>> {
+        stages.enter("write");
+        let table = self.table.clone().ok_or(Error::Worker { what: "write", why: "there is no table".into() })?;
+        if self.cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        let time = table.new_instant(timeline);
+        report.instant = time.to_string();
+        let context = self.write_context(table.clone(), timeline, time.clone(), schemas).await?;
+        table.request(&time, Action::Commit).await?;
+        let written = self.write_and_complete(work, &context, schemas, stages, report).await;
+        let failure = match written {
+            Ok(statuses) => {
+                // The commit stands: what is left is housekeeping, which the next start can do as well.
+                if let Err(e) = Markers::new(&table.storage, &time).remove_all().await {
+                    tracing::warn!(error = %e, instant = %time, "marker files could not be removed; they do no harm");
+                }
+                fault_point("after-complete");
+                self.source.on_commit(&report.checkpoint).await?;
+                return Ok(statuses);
+            }
+            Err(e) => e,
+        };
+        // A failed create may still have gone through: the timeline knows.
+        let now = table.timeline().await;
+        let pending = Instant { time: time.clone(), action: Action::Commit, state: State::Inflight };
+        let still_pending = now.is_ok_and(|t| t.pending_writes().any(|i| i.time == time));
+        if still_pending && let Err(e) = service::rollback(&table, &pending).await {
+            tracing::error!(error = %e, instant = %time, "the failed write could not be rolled back; the next start does it");
+        }
+        Err(failure)
+    }
+
+    async fn write_context(
+        &self,
+        table: Table,
+        timeline: &Timeline,
+        instant: InstantTime,
+        schemas: &Schemas,
+    ) -> Result<Arc<WriteContext>> {
+        let config = &self.config.write;
+        let average_record_size = table
+            .average_record_size(
+                timeline,
+                config.small_file_limit,
+                config.record_size_estimation_threshold,
+                config.record_size_estimate,
+            )
+            .await?;
+        Ok(Arc::new(WriteContext {
+            instant,
+            config: config.clone(),
+            index: self.config.index.clone(),
+            operation: self.config.operation,
+            rule: self.rule,
+            ordering_field: open::known_ordering_field(&self.config, Some(&table), &schemas.writer),
+            schema: schemas.writer.clone(),
+            average_record_size,
+            cancel: self.cancel.clone(),
+            rows_written: Arc::default(),
+            table,
+        }))
+    }
+
+    async fn write_and_complete(
+        &self,
+        work: Work,
+        context: &Arc<WriteContext>,
+        schemas: &Schemas,
+        stages: &mut Stages,
+        report: &RoundReport,
+    ) -> Result<Vec<WriteStatus>> {
+        let table = &context.table;
+        fault_point("before-inflight");
+        let statuses = match work {
+            Work::Nothing => {
+                let profile = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
+                table.mark_inflight(&context.instant, Action::Commit, profile.to_json()).await?;
+                Vec::new()
+            }
+            Work::Upsert(tagged, view) => {
+                let assigning = context.clone();
+                let plan = tokio::task::spawn_blocking(move || write::assign(&assigning, tagged, &view));
+                let plan = plan.await.map_err(|e| Error::Worker { what: "assign", why: e.to_string() })??;
+                table.mark_inflight(&context.instant, Action::Commit, plan.workload_profile().to_json()).await?;
+                plan.execute(context.clone()).await?
+            }
+            Work::BulkInsert { rows, keys, input } => {
+                let profile = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
+                table.mark_inflight(&context.instant, Action::Commit, profile.to_json()).await?;
+                match write::bulk_insert(context.clone(), rows, keys).await {
+                    Ok(statuses) => statuses,
+                    Err(write::Error::Input(e)) => return Err(input.input_error(e)),
+                    Err(write::Error::Record(e)) => return Err(input.record_error(e).await),
+                    Err(write::Error::Cancelled) => return Err(Error::Interrupted),
+                    Err(e) => return Err(e.into()),
+                }
+            }
+        };
+        if self.cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        stages.enter("commit");
+        write::finalize(context, &statuses).await?;
+        let mut metadata = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
+        for status in &statuses {
+            let stats = metadata.partition_to_write_stats.entry(status.stat.partition_path.clone()).or_default();
+            stats.push(status.stat.clone());
+        }
+        metadata.extra_metadata.insert("schema".into(), schemas.writer.avro.clone());
+        let position = Some(report.checkpoint.as_str()).filter(|c| !c.is_empty());
+        let inferred = schemas.inferred.as_ref().map(|s| s.avro.as_str());
+        checkpoint::store(&mut metadata, &self.config.checkpoint, position, inferred);
+        fault_point("before-complete");
+        table.complete(&context.instant, Action::Commit, metadata.to_json()).await?;
+        Ok(statuses)
+    }
+}

@@ -1,0 +1,145 @@
+//! Everything of a round that only reads: key, precombine, filter, tag. The table is made here, where there is none yet.
+
+use super::input::{Input, stream_of, with_position};
+use super::round::{Schemas, Streamer, Work};
+use super::{Error, Result, open};
+use crate::config::Operation;
+use crate::index::{self, StoredOrdering, Tagged};
+use crate::observe::{Progress, RoundReport, Stages};
+use crate::record::{self, KeyGenerator, KeyedBatch, RecordOptions, RowRef};
+use crate::schema::TableSchema;
+use crate::source::POSITION_COLUMN;
+use crate::table::{FileSystemView, Timeline};
+
+impl Streamer {
+    /// Key, precombine, filter and tag: everything that only reads. The table is created here if there is none yet.
+    pub(super) async fn prepare(
+        &mut self,
+        timeline: &Timeline,
+        schemas: &Schemas,
+        input: Input,
+        progress: &Progress,
+        stages: &mut Stages,
+        report: &mut RoundReport,
+    ) -> Result<Work> {
+        let combines = self.config.operation == Operation::Upsert || self.config.filter_dupes;
+        let ordering_field = match combines {
+            true => Some(open::required_ordering_field(&self.config, self.table.as_ref(), &schemas.writer)?),
+            false => None,
+        };
+        let prefixed = match &self.table {
+            Some(table) => open::complex_single_key_prefixed(&self.config, table, timeline).await?,
+            None => false,
+        };
+        let rows_schema = with_position(&schemas.writer.arrow, &input.transformed.schema);
+        let positions = rows_schema.fields().len() > schemas.writer.arrow.fields().len();
+        let options = RecordOptions {
+            ordering_field,
+            complex_single_key_prefixed: prefixed,
+            position_column: positions.then_some(POSITION_COLUMN),
+        };
+        let keys = KeyGenerator::new(&self.config.keys, options.clone(), &rows_schema)?;
+
+        if self.config.operation == Operation::BulkInsert && !combines {
+            if self.config.run.dry_run {
+                input.collect(&keys, &self.cancel).await?;
+            } else {
+                self.ensure_table(&schemas.writer).await?;
+            }
+            let rows = input.streams()?;
+            return Ok(Work::BulkInsert { rows, keys, input });
+        }
+
+        stages.enter("read");
+        progress.stage("read");
+        let batches = input.collect(&keys, &self.cancel).await?;
+        check_nesting(&batches, self.config.keys.partition_fields.len())?;
+
+        stages.enter("precombine");
+        let global = self.config.index.index_type.is_global();
+        let (batches, rows) = self.precombine(batches, combines, global, report).await?;
+
+        stages.enter("tag");
+        progress.stage("tag");
+        if !self.config.run.dry_run {
+            self.ensure_table(&schemas.writer).await?;
+        }
+        let Some(table) = &self.table else { return Ok(Work::Nothing) };
+        let partitions = (!global).then(|| partitions_of(&batches));
+        let view = FileSystemView::load(table, timeline, partitions.as_deref()).await?;
+        let tagged = if combines {
+            let stored = open::known_ordering_field(&self.config, Some(table), &schemas.writer)
+                .map(|field| StoredOrdering { rule: self.rule, field });
+            index::tag(table, &view, &self.config.index, stored, self.config.write.workers, batches, rows).await?
+        } else {
+            Tagged::untagged(batches, rows)
+        };
+        if !self.config.filter_dupes {
+            return Ok(Work::Upsert(tagged, view));
+        }
+        let chosen = index::filter_dupes(&tagged);
+        report.rows_filtered = (tagged.rows.len() - chosen.len()) as u64;
+        if self.config.operation == Operation::BulkInsert {
+            let schema = schemas.writer.arrow.clone();
+            let keys =
+                KeyGenerator::new(&self.config.keys, RecordOptions { position_column: None, ..options }, &schema)?;
+            let rows = vec![stream_of(schema, tagged.batches, chosen)];
+            return Ok(Work::BulkInsert { rows, keys, input });
+        }
+        Ok(Work::Upsert(Tagged::untagged(tagged.batches, chosen), view))
+    }
+
+    /// One row a key, or every row where the operation keeps duplicates.
+    async fn precombine(
+        &self,
+        batches: Vec<KeyedBatch>,
+        combines: bool,
+        global: bool,
+        report: &mut RoundReport,
+    ) -> Result<(Vec<KeyedBatch>, Vec<RowRef>)> {
+        let work = tokio::task::spawn_blocking(move || -> record::Result<_> {
+            if !combines {
+                let rows = all_rows(&batches);
+                return Ok((batches, rows, 0));
+            }
+            let found = record::precombine(&batches, global)?;
+            Ok((batches, found.winners, found.dropped))
+        });
+        let (batches, rows, dropped) =
+            work.await.map_err(|e| Error::Worker { what: "precombine", why: e.to_string() })??;
+        report.rows_combined = dropped;
+        Ok((batches, rows))
+    }
+
+    pub(super) async fn ensure_table(&mut self, schema: &TableSchema) -> Result<()> {
+        if self.table.is_none() {
+            self.table = Some(open::create(&self.config, schema).await?);
+        }
+        Ok(())
+    }
+}
+
+fn all_rows(batches: &[KeyedBatch]) -> Vec<RowRef> {
+    let rows = |(batch, keyed): (usize, &KeyedBatch)| {
+        (0..keyed.rows.num_rows() as u32).map(move |row| RowRef { batch: batch as u32, row })
+    };
+    batches.iter().enumerate().flat_map(rows).collect()
+}
+
+fn partitions_of(batches: &[KeyedBatch]) -> Vec<String> {
+    let paths: std::collections::BTreeSet<&String> = batches.iter().flat_map(|b| b.partitions.paths.iter()).collect();
+    paths.into_iter().cloned().collect()
+}
+
+/// Values with `/` make nested folders; two of which one holds the other lose rows in Hudi's reader.
+fn check_nesting(batches: &[KeyedBatch], fields: usize) -> Result<()> {
+    let paths = partitions_of(batches);
+    if paths.iter().all(|p| p.split('/').count() <= fields.max(1)) {
+        return Ok(());
+    }
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    match record::nested_clash(&paths) {
+        Some((outer, inner)) => Err(Error::NestedPartitions { outer, inner }),
+        None => Ok(()),
+    }
+}
