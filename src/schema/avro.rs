@@ -179,6 +179,16 @@ pub(super) fn to_arrow(record: &Value) -> Result<SchemaRef> {
 
 fn fields(record: &Value, path: &str) -> Result<Fields> {
     let fields = record["fields"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut folded = HashMap::new();
+    for name in fields.iter().filter_map(|f| f["name"].as_str()) {
+        if let Some(twin) = folded.insert(name.to_lowercase(), name) {
+            return Err(Error::Unsupported {
+                field: if path.is_empty() { name.to_string() } else { format!("{path}.{name}") },
+                what: format!("Spark does not tell it from {twin}"),
+                instead: "names must differ by more than case: rename one of them",
+            });
+        }
+    }
     let field = |f: &Value| {
         let name = f["name"].as_str().unwrap_or_default();
         let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };

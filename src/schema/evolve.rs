@@ -16,19 +16,20 @@ pub struct EvolutionOptions {
     pub allow_column_drop: bool,
 }
 
-/// The writer schema of a commit, named as Spark names it. Columns keep the table's order, new ones follow; a column may widen (int → long → float →
-/// double) and may become nullable, nothing else changes its type.
+/// The writer schema of a commit, named as Spark names it. Columns keep the table's order, new ones follow; a column may
+/// widen (int → long → float → double), may become nullable and, as an enum, may get symbols; nothing else changes its type.
 pub fn deduce_writer_schema(
     incoming: &TableSchema,
     table: Option<&TableSchema>,
     options: EvolutionOptions,
 ) -> Result<TableSchema> {
-    let incoming = incoming.with_spark_names(table.unwrap_or(incoming))?;
-    let Some(table) = table else { return Ok(incoming) };
+    let named = incoming.with_spark_names(table.unwrap_or(incoming))?;
+    let Some(table) = table else { return Ok(named) };
     if table.avro == incoming.avro {
         return Ok(table.clone());
     }
-    TableSchema::from_record(Merge { options }.records(&table.record()?, &incoming.record()?, "")?)
+    let merged = Merge { options }.records(&table.record()?, &incoming.record()?, &named.record()?, "")?;
+    TableSchema::from_record(merged)
 }
 
 struct Merge {
@@ -36,10 +37,12 @@ struct Merge {
 }
 
 impl Merge {
-    fn records(&self, table: &Value, incoming: &Value, path: &str) -> Result<Value> {
+    /// `named`: the incoming record with Spark's names, for what is new; what the table has keeps the table's.
+    fn records(&self, table: &Value, incoming: &Value, named: &Value, path: &str) -> Result<Value> {
         let fields = |record: &Value| record["fields"].as_array().cloned().unwrap_or_default();
         let (stored, arriving) = (fields(table), fields(incoming));
-        let named = |list: &[Value], name: &Value| list.iter().find(|f| f["name"] == *name).cloned();
+        let named = fields(named);
+        let find = |list: &[Value], name: &Value| list.iter().find(|f| f["name"] == *name).cloned();
         let at = |field: &Value| {
             let name = field["name"].as_str().unwrap_or_default();
             if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
@@ -47,10 +50,11 @@ impl Merge {
         let mut merged = Vec::new();
         let mut missing = Vec::new();
         for field in &stored {
-            match named(&arriving, &field["name"]) {
+            match find(&arriving, &field["name"]) {
                 Some(twin) => {
                     let mut field = field.clone();
-                    field["type"] = self.types(&field["type"], &twin["type"], &at(&field))?;
+                    let named = find(&named, &field["name"]).unwrap_or_default();
+                    field["type"] = self.types(&field["type"], &twin["type"], &named["type"], &at(&field))?;
                     if field["type"].is_array() {
                         field["default"] = Value::Null;
                     }
@@ -80,8 +84,8 @@ impl Merge {
             );
             return Err(Error::Evolution { why });
         }
-        for field in arriving {
-            if named(&stored, &field["name"]).is_some() {
+        for field in named {
+            if find(&stored, &field["name"]).is_some() {
                 continue;
             }
             if !field["type"].is_array() {
@@ -96,23 +100,25 @@ impl Merge {
         Ok(record)
     }
 
-    fn types(&self, table: &Value, incoming: &Value, path: &str) -> Result<Value> {
+    fn types(&self, table: &Value, incoming: &Value, named: &Value, path: &str) -> Result<Value> {
         let ((null_before, table), (null_now, incoming)) = (nullable(table), nullable(incoming));
-        let merged = self.inner_types(table, incoming, path)?;
+        let merged = self.inner_types(table, incoming, nullable(named).1, path)?;
         Ok(if null_before || null_now { json!(["null", merged]) } else { merged })
     }
 
-    fn inner_types(&self, table: &Value, incoming: &Value, path: &str) -> Result<Value> {
+    fn inner_types(&self, table: &Value, incoming: &Value, named: &Value, path: &str) -> Result<Value> {
         match (table["type"].as_str(), incoming["type"].as_str()) {
-            (Some("record"), Some("record")) => return self.records(table, incoming, path),
+            (Some("record"), Some("record")) => return self.records(table, incoming, named, path),
             (Some("array"), Some("array")) => {
                 let mut merged = table.clone();
-                merged["items"] = self.types(&table["items"], &incoming["items"], &format!("{path}[]"))?;
+                let path = format!("{path}[]");
+                merged["items"] = self.types(&table["items"], &incoming["items"], &named["items"], &path)?;
                 return Ok(merged);
             }
             (Some("map"), Some("map")) => {
                 let mut merged = table.clone();
-                merged["values"] = self.types(&table["values"], &incoming["values"], &format!("{path}{{}}"))?;
+                let path = format!("{path}{{}}");
+                merged["values"] = self.types(&table["values"], &incoming["values"], &named["values"], &path)?;
                 return Ok(merged);
             }
             (Some("enum"), Some("enum")) => return Ok(with_symbols(table, incoming)),

@@ -104,7 +104,7 @@ fn type_of(data_type: &DataType, name: &str, namespace: &str, path: &str) -> Res
             json!({"type": "array", "items": schema_of(item, name, namespace, &format!("{path}[]"))?})
         }
         DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(pair) if pair.len() == 2 && *pair[0].data_type() == DataType::Utf8 => {
+            DataType::Struct(pair) if pair.len() == 2 && pair[0].data_type().is_string() => {
                 json!({"type": "map", "values": schema_of(&pair[1], name, namespace, &format!("{path}{{}}"))?})
             }
             _ => return Err(refuse("the keys of a map must be text")),

@@ -3,6 +3,7 @@
 //! Sees config and storage; knows no table and no source. Look at [`TableSchema`] first. Invariants: an Avro schema and
 //! its Arrow twin always say the same; what one cannot say of the other is refused by name; unions have null first.
 
+mod admit;
 mod avro;
 mod error;
 mod evolve;
@@ -10,6 +11,7 @@ mod from_arrow;
 mod provider;
 mod rewrite;
 
+pub use admit::admit;
 pub use error::{Error, Result};
 pub use evolve::{EvolutionOptions, deduce_writer_schema};
 pub use provider::{ProvidedSchemas, provide};

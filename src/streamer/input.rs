@@ -41,12 +41,12 @@ pub(super) fn with_position(writer: &SchemaRef, rows: &SchemaRef) -> SchemaRef {
 fn conform(batch: RecordBatch, writer: &SchemaRef) -> std::result::Result<RecordBatch, schema::Error> {
     let width = batch.num_columns();
     if width == 0 || batch.schema_ref().field(width - 1).name() != POSITION_COLUMN {
-        return schema::rewrite(&batch, writer);
+        return schema::admit(&batch, writer);
     }
     let position: ArrayRef = batch.column(width - 1).clone();
     let data: Vec<usize> = (0..width - 1).collect();
     let rows = batch.project(&data).map_err(|e| schema::Error::internal("drop the position column", e))?;
-    let rows = schema::rewrite(&rows, writer)?;
+    let rows = schema::admit(&rows, writer)?;
     let columns = rows.columns().iter().cloned().chain([position]).collect();
     RecordBatch::try_new(with_position(writer, batch.schema_ref()), columns)
         .map_err(|e| schema::Error::internal("put the position column back", e))

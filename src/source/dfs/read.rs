@@ -118,7 +118,11 @@ impl PartReader {
         let inflated = self.inflate(chunk.as_deref())?;
         let mut text: &[u8] = inflated.as_deref().or(chunk.as_deref()).unwrap_or_default();
         if self.base.is_none() {
-            let Some(end) = memchr::memchr(b'\n', text) else { return Ok(Ok(!self.finished)) };
+            let Some(end) = memchr::memchr(b'\n', text) else {
+                // The line that covers the end of the part began before the part: none begins in it.
+                self.finished |= self.next >= self.end;
+                return Ok(Ok(!self.finished));
+            };
             self.base = Some(self.next - text.len() as u64 + end as u64 + 1);
             text = &text[end + 1..];
         }
@@ -138,7 +142,10 @@ impl PartReader {
             Ok(()) => Ok(Ok(!self.finished)),
             Err(Stop::Each(e)) => Ok(Err(e)),
             Err(Stop::TooLong(cause)) => {
-                Err(Error::LineTooLong { file: self.input.storage.display(&self.file.path), cause })
+                let name = self.input.storage.display(&self.file.path);
+                // Lines are counted from where this part begins.
+                let file = if base == 0 { name } else { format!("{name}, from byte {base} on") };
+                Err(Error::LineTooLong { file, cause })
             }
         }
     }

@@ -114,3 +114,45 @@ fn small_files_share_a_piece_and_large_ones_are_cut() {
     );
     assert_eq!(pieces::unpack(pieces::pack(7, 123_456)), (7, 123_456));
 }
+
+#[tokio::test]
+async fn gzip_members_follow_one_another_and_a_torn_file_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let member = |text: &str| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).expect("memory");
+        gzip.finish().expect("memory")
+    };
+    let lines: String = (0..20_000).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    let whole = [member("{\"n\":-2}\n{\"n\""), member(":-1}\n"), member(&lines)].concat();
+    let path = folder.path().join("a.gz");
+    std::fs::write(&path, &whole).expect("written");
+    let fetched = async || source(&folder, false).fetch(request(None)).await.expect("fetched").batches.expect("a file");
+    assert_eq!(numbers(&rows(&fetched().await).await.expect("whole")), (-2..20_000).collect::<Vec<_>>());
+    for cut in [whole.len() - 1, whole.len() - 9, whole.len() / 2, 5] {
+        std::fs::write(&path, &whole[..cut]).expect("written");
+        let error = rows(&fetched().await).await.expect_err("torn");
+        assert!(error.contains("a.gz: not a whole gzip file"), "{cut}: {error}");
+    }
+}
+
+/// Of a line that covers whole parts only its first part reads all of it.
+#[tokio::test]
+async fn a_part_inside_a_long_line_is_not_read_beyond_its_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = format!("{{\"n\":1,\"x\":\"{}\"}}\n{{\"n\":2}}\n", "x".repeat(1 << 20));
+    std::fs::write(folder.path().join("a"), &text).expect("written");
+    let source = source(&folder, false);
+    let files = Arc::new(vec![FileInfo { path: "a".into(), size: text.len() as u64, modified_ms: 0 }]);
+    let schema = request(None).schema.expect("a schema");
+    let piece = |start, end| {
+        let parts = vec![pieces::Part { file: 0, start, end }];
+        JsonPiece::new(&source.input, &files, parts, &schema, true).expect("longs")
+    };
+    let (inside, last) = (piece(1000, 2000), piece(2000, text.len() as u64));
+    for (piece, want) in [(&inside, vec![]), (&last, vec![2])] {
+        let stream = datafusion::physical_plan::streaming::PartitionStream::execute(piece, Arc::default());
+        assert_eq!(numbers(&stream.try_collect::<Vec<_>>().await.expect("good lines")), want);
+    }
+    assert_eq!(inside.bytes_read.load(std::sync::atomic::Ordering::Relaxed), 1001);
+}

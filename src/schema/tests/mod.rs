@@ -1,9 +1,5 @@
 use super::*;
-use arrow::array::{
-    Array, ArrayRef, AsArray, Float32Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
-    TimestampMillisecondArray,
-};
-use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use std::sync::Arc;
 
 fn avro(fields: &str) -> String {
@@ -18,6 +14,8 @@ fn field_type(schema: &str) -> Result<DataType> {
     let schema = TableSchema::from_avro(&avro(&format!(r#"{{"name":"f","type":{schema}}}"#)))?;
     Ok(schema.arrow.field(0).data_type().clone())
 }
+
+mod rows;
 
 #[test]
 fn avro_types_have_arrow_twins() {
@@ -169,54 +167,58 @@ fn nested_types_of_a_provider_get_sparks_names() {
     assert_eq!(got.avro, want);
 }
 
-fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
-    let fields: Vec<Field> = columns.iter().map(|(n, c)| Field::new(*n, c.data_type().clone(), true)).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into_iter().map(|c| c.1).collect())
-        .expect("columns fit")
+/// What Hudi 0.15 on Spark wrote into the commits of the golden table of all types.
+#[test]
+fn the_schema_of_all_types_is_spark_s_to_the_letter() {
+    let golden = include_str!("../../../tests/vectors/spark_types.avsc").trim();
+    let read = TableSchema::from_avro(golden).expect("Spark's own");
+    assert_eq!(read.avro, golden);
+    assert_eq!(TableSchema::from_arrow(&read.arrow, "v6_cow_types").expect("all types have a twin").avro, golden);
 }
 
+/// A table that Hudi's own Streamer began may have enums.
 #[test]
-fn rows_are_rewritten_exactly() {
-    let rows = batch(vec![
-        ("b", Arc::new(Int32Array::from(vec![Some(1), None]))),
-        ("f", Arc::new(Float32Array::from(vec![0.1, -2.5]))),
-        ("t", Arc::new(TimestampMillisecondArray::from(vec![Some(-1), Some(1_709_937_000_123)]).with_timezone("UTC"))),
-        ("gone", Arc::new(StringArray::from(vec!["x", "y"]))),
-    ]);
-    let target = table(
-        r#"{"name":"new","type":["null","string"]},{"name":"b","type":["null","long"]},{"name":"f","type":"double"},
-           {"name":"t","type":["null",{"type":"long","logicalType":"timestamp-micros"}]}"#,
+fn symbols_of_a_stored_enum_grow_and_new_columns_get_sparks_names() {
+    let stored = table(r#"{"name":"e","type":{"type":"enum","name":"E","symbols":["A","B"]}}"#);
+    let incoming = table(
+        r#"{"name":"e","type":{"type":"enum","name":"F","symbols":["B","C"]}},
+           {"name":"s","type":["null",{"type":"record","name":"Mine","fields":[{"name":"x","type":"int"}]}]}"#,
     );
-    let out = rewrite(&rows, &target.arrow).expect("all promotable");
-    assert_eq!(out.schema(), target.arrow);
-    assert_eq!(out.column(0).null_count(), 2);
-    assert_eq!(out.column(1).as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(1), None]));
-    assert_eq!(out.column(2).as_primitive::<Float64Type>().value(0), 0.1);
-    assert_eq!(out.column(3).as_primitive::<TimestampMicrosecondType>().values(), &[-1000, 1_709_937_000_123_000]);
+    let got = deduce_writer_schema(&incoming, Some(&stored), EvolutionOptions::default()).expect("grows");
+    assert!(got.avro.contains(r#""symbols":["A","B","C"]"#), "{}", got.avro);
+    assert!(got.avro.contains(r#"{"type":"record","name":"s","namespace":"n.R""#), "{}", got.avro);
 }
 
 #[test]
-fn rows_that_do_not_fit_name_the_column() {
-    let rows = batch(vec![("a", Arc::new(Int64Array::from(vec![Some(1), None])))]);
-    let cases = [
-        (r#"{"name":"a","type":"long"}"#, "null in row 1"),
-        (r#"{"name":"a","type":["null","int"]}"#, "do not fit"),
-        (r#"{"name":"a","type":["null","long"]},{"name":"z","type":"int"}"#, "missing"),
-    ];
-    for (schema, word) in cases {
-        let error = rewrite(&rows, &table(schema).arrow).expect_err(schema).to_string();
-        assert!(error.contains(word), "{schema}: {error}");
+fn names_differ_by_more_than_case() {
+    let twice = avro(r#"{"name":"id","type":"int"},{"name":"ID","type":"int"}"#);
+    let error = TableSchema::from_avro(&twice).expect_err("Spark finds two of them").to_string();
+    assert!(error.contains("field ID") && error.contains("from id"), "{error}");
+    let options = EvolutionOptions { set_null_for_missing_columns: true, ..Default::default() };
+    let (stored, incoming) =
+        (table(r#"{"name":"a","type":["null","int"]}"#), table(r#"{"name":"A","type":["null","int"]}"#));
+    let error = deduce_writer_schema(&incoming, Some(&stored), options).expect_err("a and A").to_string();
+    assert!(error.contains("field A"), "{error}");
+}
+
+#[tokio::test]
+async fn a_schema_file_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("good.avsc"), avro(r#"{"name":"a","type":"int"}"#)).expect("written");
+    std::fs::write(path("cut.avsc"), "{").expect("written");
+    std::fs::write(path("latin.avsc"), b"\xe9").expect("written");
+    let provide = async |source: String, target: Option<String>| {
+        super::provide(&crate::config::SchemaProviderConfig::File { source, target }).await
+    };
+    let both = provide(format!("file://{}", path("good.avsc")), Some(path("good.avsc"))).await.expect("usable");
+    let both = both.expect("a provider");
+    assert_eq!(Some(both.source), both.target);
+    for (name, word) in [("gone.avsc", "gone.avsc"), ("cut.avsc", "not a usable Avro schema"), ("latin.avsc", "UTF-8")]
+    {
+        let error = provide(path("good.avsc"), Some(path(name))).await.expect_err(name);
+        assert_eq!(error.code(), "schema-file", "{name}");
+        let error = error.to_string();
+        assert!(error.contains(&path(name)) && error.contains(word), "{name}: {error}");
     }
-}
-
-/// Spark's writers name list items and map entries otherwise; no value moves for that.
-#[test]
-fn lists_of_other_writers_take_our_names() {
-    let values = Arc::new(StringArray::from(vec!["x", "y"])) as ArrayRef;
-    let item = Arc::new(Field::new("array", DataType::Utf8, false));
-    let list = ListArray::new(item, arrow::buffer::OffsetBuffer::from_lengths([2]), values, None);
-    let rows = batch(vec![("l", Arc::new(list))]);
-    let target = table(r#"{"name":"l","type":["null",{"type":"array","items":["null","string"]}]}"#);
-    let out = rewrite(&rows, &target.arrow).expect("only names differ");
-    assert_eq!(out.column(0).as_list::<i32>().values().as_string::<i32>().value(1), "y");
 }
