@@ -145,7 +145,6 @@ impl Streamer {
                     Ok(statuses) => statuses,
                     Err(write::Error::Input(e)) => return Err(input.input_error(e)),
                     Err(write::Error::Record(e)) => return Err(input.record_error(e).await),
-                    Err(write::Error::Cancelled) => return Err(Error::Interrupted),
                     Err(e) => return Err(e.into()),
                 }
             }

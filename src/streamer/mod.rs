@@ -99,4 +99,13 @@ macro_rules! from_room {
         })*
     };
 }
-from_room!(index, record, schema, service, source, storage, table, transform, write);
+from_room!(index, record, schema, service, source, storage, table, transform);
+
+impl From<crate::write::Error> for Error {
+    fn from(e: crate::write::Error) -> Error {
+        match e {
+            crate::write::Error::Cancelled => Error::Interrupted,
+            e => Error::Room(Box::new(crate::Error::from(e))),
+        }
+    }
+}
