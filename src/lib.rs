@@ -14,12 +14,13 @@
 //! | room | what it does |
 //! | --- | --- |
 //! | [`cli`] | flags, spelled as Hudi's Streamer spells them |
+//! | `front` | arguments in, exit code out |
 //! | [`streamer`] | the daemon: one round, the loop around it, checkpoints, shutdown |
 //! | [`source`] | files (later Kafka) decoded straight to Arrow, and the next checkpoint; knows no table |
 //! | [`transform`] | SQL over `<SRC>`, chained; knows no keys |
 //! | [`service`] | what keeps a table whole: rollback (later compaction, clean, archive); sees tables, never sources |
 //! | [`sync`] | catalogs that learn of a commit (later Hive) |
-//! | [`write`] | rows to file groups: small files, create and merge handles, write statuses |
+//! | [`mod@write`] | rows to file groups: small files, create and merge handles, write statuses |
 //! | [`index`] | which file group holds a key |
 //! | [`record`] | record key, partition path, ordering value; one row a key; merge rules |
 //! | [`schema`] | schema providers, Avro ⇄ Arrow, inference, evolution |

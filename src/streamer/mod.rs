@@ -1,6 +1,6 @@
 //! The daemon: one round, the loop around it, checkpoints, shutdown.
 //!
-//! May use every room, and is used by none but the program's front door. Look at [`round`](self::round) first: it reads as
+//! May use every room, and is used by none but the program's front door. Look at `round.rs` first: it reads as
 //! the list of stages. Invariants: data and checkpoint become visible in one atomic step, the completed instant; progress is
 //! kept nowhere else; a round that fails leaves the table as it was.
 

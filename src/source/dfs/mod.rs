@@ -1,6 +1,6 @@
 //! `JsonDFSSource`: JSON lines in the files of a folder, picked as Hudi's `DFSPathSelector` picks them.
 //!
-//! A fetch lists and picks ([`pick`]), cuts what it picked into pieces ([`pieces`]), and leaves the reading ([`read`]) to
+//! A fetch lists and picks (`pick.rs`), cuts what it picked into pieces (`pieces.rs`), and leaves the reading (`read.rs`) to
 //! whoever polls a piece. Invariant: pieces in order give the lines of the files in order of (modification time, path).
 
 mod infer;
