@@ -39,6 +39,8 @@ pub enum Error {
     NoOrderingField { fields: String },
     #[error("table {table} is {found}, and merge-on-read tables cannot be written yet: use a COPY_ON_WRITE table")]
     TableType { table: String, found: String },
+    #[error("the table at {table} is gone since the last round: see what removed it, then start the job anew")]
+    Gone { table: String },
     #[error(
         "partition {outer} and, inside it, {inner} cannot both be read by Hudi: set hoodie.datasource.write.partitionpath.urlencode=true (new tables only), or change the values"
     )]
@@ -60,6 +62,7 @@ impl Error {
             Error::Conflict { .. } => "table-config-conflict",
             Error::NoOrderingField { .. } => "record-no-ordering-field",
             Error::TableType { .. } => "table-type-unsupported",
+            Error::Gone { .. } => "table-gone",
             Error::NestedPartitions { .. } => "record-nested-partitions",
             Error::Worker { .. } => "internal",
             Error::Interrupted => "interrupted",

@@ -4,9 +4,10 @@ use super::{Error, Result};
 use crate::config::{KeyConfig, KeyGeneratorClass, PayloadClass, StreamerConfig, TableType, TimelineTimezone};
 use crate::record::MergeRule;
 use crate::schema::TableSchema;
+use crate::service;
 use crate::storage::Storage;
 use crate::table::base_file::Reader;
-use crate::table::{COPY_ON_WRITE, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline, TimelineZone};
+use crate::table::{Action, COPY_ON_WRITE, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline, TimelineZone};
 use arrow::array::Array;
 
 impl KeyGeneratorClass {
@@ -36,9 +37,10 @@ impl PayloadClass {
     }
 }
 
-/// Opens the table, if there is one, and checks that the configuration agrees with it.
+/// Opens the table, if there is one, and checks that the configuration agrees with it. Changes nothing: another writer may
+/// be at work. Done again before every round, since another writer may have changed the table's properties.
 pub(super) async fn open(config: &StreamerConfig) -> Result<Option<Table>> {
-    let Some(mut table) = Table::open(Storage::open(&config.table.base_path)?).await? else { return Ok(None) };
+    let Some(table) = Table::open(Storage::open(&config.table.base_path)?).await? else { return Ok(None) };
     let place = table.storage.display("");
     if table.properties.is_merge_on_read() {
         return Err(Error::TableType { table: place, found: table.properties.table_type().to_string() });
@@ -47,17 +49,37 @@ pub(super) async fn open(config: &StreamerConfig) -> Result<Option<Table>> {
     if !conflicts.is_empty() {
         return Err(Error::Conflict { table: place, conflicts: conflicts.join("; ") });
     }
-    if !config.run.dry_run && !config.run.explain {
-        if table.has_metadata_table() {
-            tracing::warn!(
-                table = place,
-                "the table has a metadata table, which is not maintained here yet: it is disabled, as Hudi does with \
-                 hoodie.metadata.enable=false; a Spark writer builds it anew"
-            );
-        }
-        table.disable_metadata_table().await?;
-    }
     Ok(Some(table))
+}
+
+/// Makes the table ready for a write that is about to begin, and only then, as Hudi does (`startCommit`, EAGER): a metadata
+/// table, which would go stale, is switched off, and what failed writes left is rolled back.
+pub(super) async fn clear(table: &mut Table, timeline: Timeline) -> Result<Timeline> {
+    if table.has_metadata_table() {
+        tracing::warn!(
+            table = table.storage.display(""),
+            "the table has a metadata table, which is not maintained here yet: it is disabled, as Hudi does with \
+             hoodie.metadata.enable=false; a Spark writer builds it anew"
+        );
+    }
+    // Also where there is none: a crash in the middle may have left its folder.
+    table.disable_metadata_table().await?;
+    if !has_leftovers(&timeline) {
+        return Ok(timeline);
+    }
+    for done in service::rollback_failed_writes(table).await? {
+        tracing::warn!(
+            instant = %done.instant.time,
+            files_deleted = done.files_deleted,
+            "rolled back a write that did not complete"
+        );
+    }
+    Ok(table.timeline().await?)
+}
+
+/// Whether a write, or a rollback, did not complete.
+pub(super) fn has_leftovers(timeline: &Timeline) -> bool {
+    timeline.pending_writes().next().or(timeline.pending(Action::Rollback).next()).is_some()
 }
 
 /// Every setting in which the configuration and an existing table differ (`HoodieWriterUtils.validateTableConfig`, 0.15).

@@ -1,7 +1,7 @@
 //! One round ("sync once"): the list of stages, each taking what the stage before it gave.
 //!
 //! ```text
-//! roll back leftovers ▶ checkpoint ▶ fetch ▶ transform ▶ schema ▶ key ▶ precombine ▶ tag ▶ [instant] write ▶ commit
+//! checkpoint ▶ fetch ▶ roll back leftovers ▶ transform ▶ schema ▶ key ▶ precombine ▶ tag ▶ [instant] write ▶ commit
 //! ```
 //!
 //! Everything before the instant only reads the table, so that a bad row leaves nothing behind. Bulk insert streams: it
@@ -14,9 +14,8 @@ use crate::index::Tagged;
 use crate::observe::{Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, TableSchema};
-use crate::service;
 use crate::source::{self, Fetch, FetchRequest, POSITION_COLUMN, Source};
-use crate::table::{Action, FileSystemView, Table, Timeline};
+use crate::table::{FileSystemView, Table, Timeline};
 use crate::transform::{self, Transformed};
 use crate::write::WriteStatus;
 use arrow::datatypes::SchemaRef;
@@ -85,7 +84,7 @@ impl Streamer {
         let mut report = RoundReport { operation: self.operation_name(), ..Default::default() };
 
         stages.enter("timeline");
-        let timeline = self.timeline_without_leftovers().await?;
+        let timeline = self.look().await?;
         let stored = match &self.table {
             Some(table) => checkpoint::latest(table, &timeline).await?,
             None => None,
@@ -105,6 +104,7 @@ impl Streamer {
             return Ok(Outcome::NoNewData);
         }
         report.checkpoint = fetch.checkpoint.clone().unwrap_or_default();
+        let timeline = self.clear(timeline).await?;
 
         let Some(batches) = &fetch.batches else {
             return self.commit_nothing(&timeline, table_schema, frozen, stages, report).await;
@@ -154,24 +154,27 @@ impl Streamer {
         }
     }
 
-    /// The timeline after every failed write was rolled back; a dry run only tells of them.
-    async fn timeline_without_leftovers(&self) -> Result<Timeline> {
-        let Some(table) = &self.table else { return Ok(Timeline::default()) };
-        let timeline = table.timeline().await?;
-        let left = timeline.pending_writes().next().or(timeline.pending(Action::Rollback).next());
-        if left.is_some() {
-            if self.config.run.dry_run || self.config.run.explain {
-                tracing::warn!("the table has failed writes; a real run rolls them back first");
-                return Ok(timeline);
-            }
-            for done in service::rollback_failed_writes(table).await? {
-                tracing::warn!(
-                    instant = %done.instant.time,
-                    files_deleted = done.files_deleted,
-                    "rolled back a write that did not complete"
-                );
-            }
-            return Ok(table.timeline().await?);
+    /// The table and its timeline as they stand now.
+    async fn look(&mut self) -> Result<Timeline> {
+        let now = open::open(&self.config).await?;
+        if let (Some(before), None) = (&self.table, &now) {
+            return Err(Error::Gone { table: before.storage.display("") });
+        }
+        self.table = now;
+        match &self.table {
+            Some(table) => Ok(table.timeline().await?),
+            None => Ok(Timeline::default()),
+        }
+    }
+
+    /// The timeline to write on: cleared of what failed writes left, which a dry run only tells of.
+    async fn clear(&mut self, timeline: Timeline) -> Result<Timeline> {
+        let Some(table) = &mut self.table else { return Ok(timeline) };
+        if !self.config.run.dry_run && !self.config.run.explain {
+            return open::clear(table, timeline).await;
+        }
+        if open::has_leftovers(&timeline) {
+            tracing::warn!("the table has failed writes; a real run rolls them back first");
         }
         Ok(timeline)
     }

@@ -127,3 +127,30 @@ fn a_continuous_job_takes_up_what_comes_while_it_runs() {
         job.check();
     }
 }
+
+/// Another writer may switch a metadata table on while the job runs; rows written past it would be invisible.
+#[test]
+fn a_running_job_notices_a_metadata_table_that_spark_makes() {
+    needs_peers!();
+    let mut job = Job::new(BASE_SCHEMA, Model::new(&["id", "ts", "v"]), |call| {
+        call.switch("--continuous").flag("--min-sync-interval-seconds", "1")
+    });
+    let metadata_table = job.table.path.join(".hoodie/metadata");
+    job.feed(&rows(0..4, 1));
+    let running = job.call.start();
+    wait_for("the first commit", || job.table.commits().len() == 1);
+    job.model.upsert(&job.table.last_commit(), &rows(0..4, 1));
+    let input = job.scratch.lines("spark.json", &rows(2..6, 2));
+    let instant = oracle(SPARK_0_15).write(job.table.str(), "upsert", &input, &[]);
+    job.model.upsert(&instant, &rows(2..6, 2));
+    assert!(metadata_table.is_dir(), "Spark makes one by default");
+    job.scratch.lines("staged.json", &rows(5..9, 3));
+    job.scratch.touch("staged.json", BASE_TIME_MS + 60_000);
+    std::fs::rename(job.scratch.path("staged.json"), job.scratch.path("in/more.json")).expect("move the file in");
+    wait_for("the third commit", || job.table.commits().len() == 3);
+    running.signal("TERM");
+    running.finish().ok();
+    job.model.upsert(&job.table.last_commit(), &rows(5..9, 3));
+    job.check();
+    assert!(!metadata_table.exists());
+}
