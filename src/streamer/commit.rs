@@ -4,11 +4,13 @@
 use super::round::{Outcome, Schemas, Streamer, Work};
 use super::{Error, Result, checkpoint, open};
 use crate::observe::{RoundReport, Stages};
+use crate::record;
 use crate::schema::TableSchema;
 use crate::service;
 use crate::storage::fault_point;
 use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, State, Table, Timeline};
 use crate::write::{self, WriteContext, WriteStatus};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Streamer {
@@ -154,6 +156,7 @@ impl Streamer {
         }
         stages.enter("commit");
         write::finalize(context, &statuses).await?;
+        check_nesting(table, &statuses).await?;
         let mut metadata = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
         for status in &statuses {
             let stats = metadata.partition_to_write_stats.entry(status.stat.partition_path.clone()).or_default();
@@ -167,4 +170,35 @@ impl Streamer {
         table.complete(&context.instant, Action::Commit, metadata.to_json()).await?;
         Ok(statuses)
     }
+}
+
+/// The name of the file that makes a folder a partition.
+const PARTITION_METAFILE: &str = ".hoodie_partition_metadata";
+
+/// Of two partitions one inside the other, Hudi's reader loses the inner one's rows. Asked again of what was written, since
+/// a bulk insert sees its partitions only then, and against what the table holds.
+async fn check_nesting(table: &Table, statuses: &[WriteStatus]) -> Result<()> {
+    let written: BTreeSet<&str> = statuses.iter().map(|s| s.stat.partition_path.as_str()).collect();
+    let written: Vec<&str> = written.into_iter().filter(|p| !p.is_empty()).collect();
+    if let Some((outer, inner)) = record::nested_clash(&written) {
+        return Err(Error::NestedPartitions { outer, inner });
+    }
+    let new: BTreeSet<&str> =
+        statuses.iter().filter(|s| s.stat.prev_commit == "null").map(|s| s.stat.partition_path.as_str()).collect();
+    for path in new.into_iter().filter(|p| !p.is_empty()) {
+        for (end, _) in path.match_indices('/') {
+            let outer = &path[..end];
+            if table.storage.size(&format!("{outer}/{PARTITION_METAFILE}")).await?.is_some() {
+                return Err(Error::NestedPartitions { outer: outer.into(), inner: path.into() });
+            }
+        }
+        for folder in table.storage.list(path).await?.folders {
+            // A folder that a failed write left has no rows to lose.
+            let files = table.storage.list_recursive(&folder, &|_| true).await?;
+            if files.iter().any(|f| f.path.ends_with(".parquet")) {
+                return Err(Error::NestedPartitions { outer: path.into(), inner: folder });
+            }
+        }
+    }
+    Ok(())
 }

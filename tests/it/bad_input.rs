@@ -203,3 +203,24 @@ fn rows_that_spark_would_lose_in_a_nested_partition_are_refused() {
     job.round("UPSERT");
     assert_eq!(written(&job.table), 2);
 }
+
+/// The same where the partitions are known only once rows are written, and where the other one is in the table already.
+#[test]
+fn a_nested_partition_is_refused_in_a_bulk_insert_and_against_the_table() {
+    let row = |id: &str, cat: &str| row! {"id": id, "ts": 1, "cat": cat};
+    let job = || Job::new(SHOP, Model::new(&["id", "ts", "cat"]), |call| call.partitioned("cat"));
+    let mut bulk = job();
+    bulk.feed(&[row("r0", "a"), row("r1", "a/b")]);
+    bulk.call.clone().op("BULK_INSERT").run().fails_with_any(&["a/b"]);
+    assert!(bulk.table.commits().is_empty() && bulk.table.base_files().is_empty());
+    for op in ["UPSERT", "BULK_INSERT"] {
+        for (first, second) in [("a", "a/b"), ("a/b", "a")] {
+            let mut job = job();
+            job.feed(&[row("r0", first)]);
+            job.call.clone().op(op).run().ok();
+            job.feed(&[row("r1", second)]);
+            job.call.clone().op(op).run().fails_with_any(&["a/b"]);
+            assert_eq!(job.table.commits().len(), 1, "{op} {second} beside {first}");
+        }
+    }
+}
