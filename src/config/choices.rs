@@ -1,8 +1,8 @@
 //! Words that name one of a few things: what is done, and what Hudi knows besides.
 
 use super::{
-    BulkInsertSortMode, IndexType, KeyGeneratorClass, Operation, ParquetCodec, PayloadClass, SourceClass, TableType,
-    TimelineTimezone, TimestampType,
+    BadRecordPolicy, BulkInsertSortMode, IndexType, KeyGeneratorClass, Operation, ParquetCodec, PayloadClass,
+    SourceClass, TableType, TimelineTimezone, TimestampType,
 };
 
 /// A choice: words for what is done, and words that Hudi knows but we do not do yet.
@@ -230,5 +230,14 @@ pub(super) const BLOOM_TYPES: Choice<bool> = Choice { done: &[("DYNAMIC_V0", tru
 pub(super) const BASE_FILE_FORMATS: Choice<()> = Choice { done: &[("PARQUET", ())], later: &["HFILE", "ORC"] };
 
 pub(super) const BOOLEANS: Choice<bool> = Choice { done: &[("true", true), ("false", false)], later: &[] };
+
+pub(super) const BAD_RECORD_POLICIES: Choice<BadRecordPolicy> = Choice {
+    done: &[
+        ("fail", BadRecordPolicy::Fail),
+        ("skip", BadRecordPolicy::Skip),
+        ("quarantine", BadRecordPolicy::Quarantine),
+    ],
+    later: &[],
+};
 
 pub(super) const TERMINATIONS: Choice<()> = Choice { done: &[("NoNewDataTerminationStrategy", ())], later: &[] };

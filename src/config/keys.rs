@@ -22,7 +22,14 @@ macro_rules! keys {
 
 keys! {
     DFS_ROOT = "hoodie.streamer.source.dfs.root", "", "folder that JsonDFSSource reads, with all below it";
-    SKIP_INVALID = "hoodie.streamer.source.json.skip.invalid.records", "false", "leave out lines that cannot be decoded, and count them";
+    SKIP_INVALID = "hoodie.streamer.source.json.skip.invalid.records", "false", "true: the policy for bad records is skip";
+    BAD_RECORDS_POLICY = "hoodie.streamer.source.bad.records.policy", "", "ours: what becomes of records that cannot be decoded or keyed: fail (default), skip or quarantine";
+    BAD_RECORDS_MAX_ROWS = "hoodie.streamer.source.bad.records.max.rows", "", "ours: more bad records in a round fail it all the same";
+    BAD_RECORDS_MAX_PERCENT = "hoodie.streamer.source.bad.records.max.percent", "", "ours: a larger share of a round's records fails it all the same";
+    BAD_RECORDS_TOPIC = "hoodie.streamer.source.bad.records.topic", "", "ours: quarantine to this topic of the source's cluster (Kafka sources)";
+    ERROR_TABLE = "hoodie.errortable.enable", "false", "quarantine bad records to a Hudi table";
+    ERROR_TABLE_PATH = "hoodie.errortable.base.path", "", "base path of that table";
+    ERROR_TABLE_NAME = "hoodie.errortable.target.table.name", "", "name of that table";
     SCHEMA_SOURCE_FILE = "hoodie.streamer.schemaprovider.source.schema.file", "", "Avro schema of the input (FilebasedSchemaProvider)";
     SCHEMA_TARGET_FILE = "hoodie.streamer.schemaprovider.target.schema.file", "", "Avro schema of the table; default: that of the input, or of the transformed rows";
     TRANSFORMER_SQL = "hoodie.streamer.transformer.sql", "", "statement of SqlQueryBasedTransformer, over <SRC>";
@@ -102,7 +109,12 @@ pub(super) const FIXED: &[(&str, &str, &str)] = &[
     ("hoodie.allow.operation.metadata.field", "false", "the operation column is not done"),
     ("hoodie.combine.before.upsert", "true", "an upsert always combines, as Hudi's Streamer insists"),
     ("hoodie.rollback.using.markers", "true", "rollbacks use markers, and listing where there are none"),
-    ("hoodie.errortable.enable", "false", "the error table is not done yet"),
+    (
+        "hoodie.errortable.write.failure.strategy",
+        "ROLLBACK_COMMIT",
+        "a round whose bad records cannot be kept is not committed",
+    ),
+    ("hoodie.errortable.validate.recordcreation.enable", "true", "rows without a key are bad records too"),
     ("hoodie.metrics.on", "false", "metrics are not done yet: the log has a line a round"),
     ("hoodie.write.commit.callback.on", "false", "commit callbacks are not done yet"),
     ("hoodie.avro.schema.validate", "false", "evolution is always checked, by our own rules"),
@@ -129,6 +141,9 @@ pub(super) const FIXED: &[(&str, &str, &str)] = &[
 /// Keys that change nothing here, by prefix: sizing of Spark, caches, threads. Accepted with one warning.
 pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.embed.timeline.server",
+    "hoodie.errortable.source.rdd.persist",
+    "hoodie.errortable.validate.targetschema.enable",
+    "hoodie.errortable.write.union.enable",
     "hoodie.filesystem.view.",
     "hoodie.memory.",
     "hoodie.common.spillable",
@@ -203,6 +218,7 @@ pub(super) const REFUSED_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.index.hbase.", OTHER_INDEX),
     ("hoodie.hbase.", OTHER_INDEX),
     ("hoodie.record.index.", OTHER_INDEX),
+    ("hoodie.errortable.write.class", "leave it out: the error table is written without a class"),
     ("hoodie.precommit.validators", "check the table after the commit"),
     ("hoodie.keygen.datetime.parser.class", "give Joda patterns with hoodie.keygen.timebased.input.dateformat"),
     ("hoodie.streamer.schemaprovider.registry.", SCHEMA_FILE),
@@ -231,7 +247,6 @@ pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.metadata.", "the metadata table"),
     ("hoodie.metrics.", "metrics"),
     ("hoodie.write.lock.", "locks"),
-    ("hoodie.errortable.", "the error table"),
     ("hoodie.datasource.hive_sync.", "Hive sync"),
     ("hoodie.datasource.meta_sync.", "catalog sync"),
     ("hoodie.datasource.meta.sync.", "catalog sync"),

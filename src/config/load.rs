@@ -1,5 +1,7 @@
 //! From strings to the typed configuration: everything is checked, and everything that is wrong is told at once.
 
+mod bad_records;
+
 use super::choices::{self, Choice, Refusal, TransformerKind};
 use super::keys::{self, Key};
 use super::layer::{Env, Settings};
@@ -375,7 +377,7 @@ impl<'a> Loader<'a> {
             // Hudi's own default is Long.MAX_VALUE, which people pass on by hand.
             limit: (limit < i64::MAX as u64).then_some(limit),
             dfs_root: Some(self.required(&keys::DFS_ROOT)),
-            skip_invalid_records: self.boolean(&keys::SKIP_INVALID),
+            bad_records: self.bad_records(class),
         }
     }
 

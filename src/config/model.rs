@@ -141,8 +141,38 @@ pub struct SourceConfig {
     pub limit: Option<u64>,
     /// For DFS sources: `hoodie.streamer.source.dfs.root`.
     pub dfs_root: Option<String>,
-    /// `hoodie.streamer.source.json.skip.invalid.records`
-    pub skip_invalid_records: bool,
+    pub bad_records: BadRecordsConfig,
+}
+
+/// What becomes of records that cannot be decoded or keyed (`hoodie.streamer.source.bad.records.*`, `hoodie.errortable.*`).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BadRecordsConfig {
+    pub policy: BadRecordPolicy,
+    /// More of them in a round fail it, whatever the policy.
+    pub max_rows: Option<u64>,
+    /// The same as a share of the round's records, 0 to 100.
+    pub max_percent: Option<f64>,
+    /// Where to, for [`BadRecordPolicy::Quarantine`].
+    pub quarantine: Option<QuarantineTarget>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BadRecordPolicy {
+    /// The round fails.
+    #[default]
+    Fail,
+    /// They are left out, counted and warned of.
+    Skip,
+    /// They are left out and kept elsewhere.
+    Quarantine,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QuarantineTarget {
+    /// The error table, a Hudi table.
+    Table { base_path: String, table_name: String },
+    /// A dead-letter topic of the source's own cluster.
+    Topic { name: String },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

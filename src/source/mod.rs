@@ -6,6 +6,9 @@
 
 pub mod decode;
 pub mod dfs;
+mod reject;
+
+pub use reject::{BadRecords, Reason, Rejected, Rejects};
 
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::streaming::PartitionStream;
@@ -51,8 +54,8 @@ pub struct FetchStats {
 pub struct Batches {
     pub schema: SchemaRef,
     pub partitions: Vec<Arc<dyn PartitionStream>>,
-    /// Rows skipped by `skip.invalid.records`, counted while reading.
-    pub skipped: Arc<AtomicU64>,
+    /// Records that cannot be taken, found while reading.
+    pub rejects: Arc<Rejects>,
     /// Bytes of input read so far, for the progress bar.
     pub bytes_read: Arc<AtomicU64>,
 }
@@ -64,6 +67,10 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetch>;
     /// Where the row with this [`POSITION_COLUMN`] value of the last fetch came from: `file:line`. May read the input again.
     async fn describe(&self, position: u64) -> String;
+    /// The bytes of that record as they came, if they can be had again. May read the input again.
+    async fn raw(&self, _position: u64) -> Option<bytes::Bytes> {
+        None
+    }
     /// After the commit that holds `checkpoint`.
     async fn on_commit(&self, checkpoint: &str) -> Result<()>;
 }
@@ -81,11 +88,16 @@ pub enum Error {
          start anew with --ignore-checkpoint <any text>, or give --checkpoint <epoch milliseconds>"
     )]
     ForeignCheckpoint { checkpoint: String, hint: &'static str },
+    #[error("{0}")]
+    BadRecords(Box<BadRecords>),
+    /// Ends the reading of a round that has failed; [`Rejects::verdict`] says why.
+    #[error("too many bad records")]
+    EnoughBadRecords,
     #[error(
-        "{place}: {cause} in {text}; correct the line, or leave such lines out with \
-         hoodie.streamer.source.json.skip.invalid.records=true"
+        "{records} bad records of this round take {bytes} bytes, and more are not kept in memory until they are quarantined: \
+         read less a round with --source-limit, or set hoodie.streamer.source.bad.records.max.rows"
     )]
-    BadRecord { place: String, cause: Box<decode::json::JsonError>, text: String },
+    QuarantineFull { records: u64, bytes: u64 },
     #[error(transparent)]
     Schema(#[from] decode::json::JsonError),
     #[error("{file}: {cause}")]
@@ -105,7 +117,9 @@ impl Error {
             Error::Storage(e) => e.code(),
             Error::MissingRoot { .. } => "source-missing-folder",
             Error::ForeignCheckpoint { .. } => "source-foreign-checkpoint",
-            Error::BadRecord { cause, .. } => cause.code(),
+            Error::BadRecords(bad) => bad.code(),
+            Error::EnoughBadRecords => "source-bad-records",
+            Error::QuarantineFull { .. } => "source-quarantine-full",
             Error::Schema(e) => e.code(),
             Error::LineTooLong { .. } => "source-line-too-long",
             Error::Unreadable { .. } => "source-unreadable-file",

@@ -144,8 +144,11 @@ impl Streamer {
                 let profile = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
                 table.mark_inflight(&context.instant, Action::Commit, profile.to_json()).await?;
                 match write::bulk_insert(context.clone(), rows, keys).await {
-                    Ok(statuses) => statuses,
-                    Err(write::Error::Input(e)) => return Err(input.input_error(e)),
+                    Ok(statuses) => {
+                        input.verdict().await?;
+                        statuses
+                    }
+                    Err(write::Error::Input(e)) => return Err(input.read_error(e).await),
                     Err(write::Error::Record(e)) => return Err(input.record_error(e).await),
                     Err(e) => return Err(e.into()),
                 }

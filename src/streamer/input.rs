@@ -3,7 +3,7 @@
 use super::{Error, Result};
 use crate::record::{KeyGenerator, KeyedBatch, RowRef};
 use crate::schema;
-use crate::source::{POSITION_COLUMN, Source};
+use crate::source::{POSITION_COLUMN, Rejects, Source};
 use crate::transform::Transformed;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -26,6 +26,7 @@ pub(super) struct Input {
     pub workers: usize,
     /// Counts the rows that were read.
     pub rows_read: Arc<AtomicU64>,
+    pub rejects: Arc<Rejects>,
 }
 
 /// The writer schema with the position column behind it, if the rows carry one.
@@ -124,11 +125,31 @@ impl Input {
             }
         }
         match failed {
-            None => Ok(read.into_iter().flatten().collect()),
+            None => {
+                self.verdict().await?;
+                Ok(read.into_iter().flatten().collect())
+            }
             Some(CollectError::Cancelled) => Err(Error::Interrupted),
-            Some(CollectError::Input(e)) => Err(self.input_error(e)),
+            Some(CollectError::Input(e)) => Err(self.read_error(e).await),
             Some(CollectError::Record(e)) => Err(self.record_error(e).await),
         }
+    }
+
+    /// Whether what was read may be committed: asked when all is read.
+    pub async fn verdict(&self) -> Result<()> {
+        Ok(self.rejects.verdict(&*self.source, self.rows_read.load(Ordering::Relaxed)).await?)
+    }
+
+    /// Why reading ended early; where bad records ended it, the first of them.
+    pub async fn read_error(&self, error: DataFusionError) -> Error {
+        let error = self.input_error(error);
+        if let Error::Room(room) = &error
+            && matches!(**room, crate::Error::Source(crate::source::Error::EnoughBadRecords))
+            && let Err(verdict) = self.verdict().await
+        {
+            return verdict;
+        }
+        error
     }
 
     /// Finds the room that failed inside an error of the plan.

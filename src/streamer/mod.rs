@@ -21,6 +21,10 @@ pub use continuous::run;
 pub enum Error {
     #[error(transparent)]
     Room(#[from] Box<crate::Error>),
+    #[error(
+        "the quarantine of bad records is not done yet: use hoodie.streamer.source.bad.records.policy=fail or skip"
+    )]
+    NoQuarantine,
     #[error("{place}: {cause}")]
     Row { place: String, cause: crate::record::Error },
     #[error(
@@ -57,6 +61,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::Room(e) => e.code(),
+            Error::NoQuarantine => "config-unsupported",
             Error::Row { cause, .. } => cause.code(),
             Error::NoStoredCheckpoint { .. } => "checkpoint-missing",
             Error::Conflict { .. } => "table-config-conflict",
@@ -76,7 +81,7 @@ impl Error {
             Error::Room(e) => {
                 matches!(**e, crate::Error::Config(_) | crate::Error::Schema(crate::schema::Error::File { .. }))
             }
-            Error::Conflict { .. } | Error::TableType { .. } => true,
+            Error::Conflict { .. } | Error::TableType { .. } | Error::NoQuarantine => true,
             _ => false,
         }
     }

@@ -9,7 +9,7 @@
 
 use super::input::Input;
 use super::{Error, Result, checkpoint, open};
-use crate::config::{Operation, StreamerConfig};
+use crate::config::{BadRecordPolicy, Operation, StreamerConfig};
 use crate::index::Tagged;
 use crate::observe::{Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
@@ -66,6 +66,9 @@ pub(super) enum Work {
 
 impl Streamer {
     pub async fn open(config: StreamerConfig, cancel: CancellationToken) -> Result<Streamer> {
+        if config.source.bad_records.policy == BadRecordPolicy::Quarantine {
+            return Err(Error::NoQuarantine);
+        }
         let table = open::open(&config).await?;
         let (rule, origin) = open::merge_rule(&config, table.as_ref())?;
         tracing::info!(rule = ?rule.0, from = origin, "merge rule in force");
@@ -126,20 +129,23 @@ impl Streamer {
             source: self.source.clone(),
             workers: self.config.write.workers,
             rows_read: rows_read.clone(),
+            rejects: batches.rejects.clone(),
         };
         let work = self.prepare(&timeline, &schemas, input, &progress, &mut stages, &mut report).await?;
         if self.config.run.dry_run {
             report.rows_read = rows_read.load(Ordering::Relaxed);
-            report.rows_skipped = batches.skipped.load(Ordering::Relaxed);
+            report.rows_skipped = batches.rejects.count();
             stages.leave();
+            batches.rejects.warn(&*self.source).await;
             report.emit_dry_run(&stages);
             return Ok(Outcome::NothingWritten);
         }
         progress.stage("write");
         let statuses = self.write(work, &timeline, &schemas, &mut stages, &mut report).await?;
         report.rows_read = rows_read.load(Ordering::Relaxed);
-        report.rows_skipped = batches.skipped.load(Ordering::Relaxed);
+        report.rows_skipped = batches.rejects.count();
         drop(progress);
+        batches.rejects.warn(&*self.source).await;
         count(&statuses, &mut report);
         stages.leave();
         report.emit(&stages);

@@ -51,7 +51,7 @@ fn input(pieces: i64, positions: bool) -> Batches {
     Batches {
         schema: schema.clone(),
         partitions: (0..pieces).map(|p| piece(p * 2)).collect(),
-        skipped: Arc::default(),
+        rejects: Arc::new(crate::source::Rejects::new(&Default::default())),
         bytes_read: Arc::default(),
     }
 }

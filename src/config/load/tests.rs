@@ -8,13 +8,13 @@ const PROPERTIES: &[&str] = &["hoodie.streamer.source.dfs.root=/in", "hoodie.dat
 
 /// A call in the making.
 #[derive(Clone)]
-struct Call {
+pub(super) struct Call {
     raw: RawArgs,
     env: Vec<(String, String)>,
 }
 
 impl Call {
-    fn new() -> Call {
+    pub(super) fn new() -> Call {
         let mut call = Call::bare();
         PROPERTIES.iter().for_each(|conf| call.raw.values.entry("--hoodie-conf").or_default().push(conf.to_string()));
         call
@@ -42,7 +42,7 @@ impl Call {
         self
     }
 
-    fn conf(mut self, conf: &str) -> Call {
+    pub(super) fn conf(mut self, conf: &str) -> Call {
         self.raw.values.entry("--hoodie-conf").or_default().push(conf.to_string());
         self
     }
@@ -57,13 +57,13 @@ impl Call {
     }
 
     #[track_caller]
-    fn ok(&self) -> StreamerConfig {
+    pub(super) fn ok(&self) -> StreamerConfig {
         self.load().unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// The only problem there is, as code and text.
     #[track_caller]
-    fn problem(&self) -> Problem {
+    pub(super) fn problem(&self) -> Problem {
         let error = self.load().err().unwrap_or_else(|| panic!("nothing is wrong with {:?}", self.raw));
         let [problem] = error.problems.as_slice() else { panic!("one problem was expected: {error}") };
         problem.clone()

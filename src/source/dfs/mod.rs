@@ -8,8 +8,8 @@ mod pick;
 mod pieces;
 mod read;
 
-use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Result, Source};
-use crate::config::SourceConfig;
+use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Rejects, Result, Source};
+use crate::config::{BadRecordsConfig, SourceConfig};
 use crate::storage::{FileInfo, Storage};
 use pieces::JsonPiece;
 use std::collections::HashSet;
@@ -24,7 +24,7 @@ const NO_FILES_YET: &str = "-9223372036854775808";
 pub struct JsonDfsSource {
     input: Arc<Input>,
     root: String,
-    skip_invalid: bool,
+    bad_records: BadRecordsConfig,
     workers: usize,
     memory: Mutex<Memory>,
 }
@@ -52,7 +52,7 @@ impl JsonDfsSource {
         Ok(JsonDfsSource {
             input: Arc::new(Input { storage }),
             root,
-            skip_invalid: config.skip_invalid_records,
+            bad_records: config.bad_records.clone(),
             workers,
             memory: Mutex::default(),
         })
@@ -124,10 +124,16 @@ impl Source for JsonDfsSource {
         self.memory().files = files.clone();
         pieces::check_names(&self.input.storage, &files)?;
         let parts = pieces::cut(&files);
+        let rejects = Arc::new(Rejects::new(&self.bad_records));
         let schema = match request.schema {
             Some(schema) => schema,
             None => {
-                let inferred = infer::infer(&self.input, &files, &parts, self.skip_invalid, self.workers).await?;
+                let inferred = match infer::infer(&self.input, &files, &parts, &rejects, self.workers).await {
+                    Err(Error::EnoughBadRecords) => None,
+                    inferred => Some(inferred?),
+                };
+                rejects.verdict(self, 0).await?;
+                let inferred = inferred.ok_or(Error::EnoughBadRecords)?;
                 stats.warnings.push(format!(
                     "no schema provider: the schema was inferred from this batch and stays: {}",
                     inferred
@@ -145,14 +151,14 @@ impl Source for JsonDfsSource {
                 inferred.schema
             }
         };
-        let (skipped, bytes_read) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let bytes_read = Arc::new(AtomicU64::new(0));
         let partitions = parts.into_iter().map(|parts| {
             let piece = JsonPiece::new(&self.input, &files, parts, &schema, request.positions)?;
-            Ok(Arc::new(piece.counting(self.skip_invalid, &skipped, &bytes_read)) as Arc<_>)
+            Ok(Arc::new(piece.sharing(&rejects, &bytes_read)) as Arc<_>)
         });
         let partitions = partitions.collect::<Result<Vec<_>>>()?;
         let schema = pieces::schema_with_position(&schema, request.positions);
-        Ok(Fetch { batches: Some(Batches { schema, partitions, skipped, bytes_read }), checkpoint, stats })
+        Ok(Fetch { batches: Some(Batches { schema, partitions, rejects, bytes_read }), checkpoint, stats })
     }
 
     async fn describe(&self, position: u64) -> String {

@@ -1,9 +1,10 @@
 //! Files cut into pieces of about 32 MiB, each a partition of a plan that decodes on the thread that polls it.
 
 use super::super::decode::json::JsonDecoder;
-use super::super::{Error, POSITION_COLUMN, Result};
+use super::super::{Error, POSITION_COLUMN, Rejects, Result};
 use super::Input;
 use super::read::PieceReader;
+use crate::config::BadRecordsConfig;
 use crate::storage::{FileInfo, Storage};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::error::DataFusionError;
@@ -90,8 +91,7 @@ pub(super) struct JsonPiece {
     reader: SchemaRef,
     schema: SchemaRef,
     positions: bool,
-    pub skip_invalid: bool,
-    pub skipped: Arc<AtomicU64>,
+    rejects: Arc<Rejects>,
     pub bytes_read: Arc<AtomicU64>,
 }
 
@@ -112,27 +112,21 @@ impl JsonPiece {
             reader: reader.clone(),
             schema: schema_with_position(reader, positions),
             positions,
-            skip_invalid: false,
-            skipped: Arc::default(),
+            rejects: Arc::new(Rejects::new(&BadRecordsConfig::default())),
             bytes_read: Arc::default(),
         })
     }
 
-    /// Shares the counters of the batch.
-    pub fn counting(mut self, skip_invalid: bool, skipped: &Arc<AtomicU64>, bytes_read: &Arc<AtomicU64>) -> JsonPiece {
-        self.skip_invalid = skip_invalid;
-        self.skipped = skipped.clone();
+    /// Shares what is counted over the whole batch.
+    pub fn sharing(mut self, rejects: &Arc<Rejects>, bytes_read: &Arc<AtomicU64>) -> JsonPiece {
+        self.rejects = rejects.clone();
         self.bytes_read = bytes_read.clone();
         self
     }
 
     fn reader(&self) -> Result<PieceReader> {
         let decoder = JsonDecoder::new(self.reader.clone(), self.positions)?;
-        Ok(PieceReader::new(&self.input, &self.files, &self.parts, decoder).counting(
-            self.skip_invalid,
-            &self.skipped,
-            &self.bytes_read,
-        ))
+        Ok(PieceReader::new(&self.input, &self.files, &self.parts, decoder, &self.rejects, &self.bytes_read))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::decode::json::{JsonDecoder, JsonError};
 use super::super::decode::lines::{Line, LineSplitter, LineTooLong};
-use super::super::{Error, Result};
+use super::super::{Error, Reason, Rejected, Rejects, Result};
 use super::Input;
 use super::pieces::{Part, is_gzip, pack};
 use crate::storage::FileInfo;
@@ -23,10 +23,6 @@ const TAIL_CHUNK: u64 = 64 << 10;
 /// Lines longer than this are no lines.
 const LONGEST_LINE: usize = 256 << 20;
 const BATCH_ROWS: usize = 8192;
-/// How much of a record a message shows.
-const SHOWN: usize = 200;
-/// Skipped records that get a warning of their own; the rest is counted.
-const WARNED: u64 = 10;
 
 /// Reads the lines of one part, chunk by chunk.
 pub(super) struct PartReader {
@@ -187,20 +183,19 @@ pub(super) struct PieceReader {
     current: Option<(usize, PartReader)>,
     decoder: JsonDecoder,
     ready: VecDeque<RecordBatch>,
-    skip_invalid: bool,
-    skipped: Arc<AtomicU64>,
+    rejects: Arc<Rejects>,
     bytes_read: Arc<AtomicU64>,
 }
 
-/// A record that cannot be decoded.
-struct Bad {
-    offset: u64,
-    cause: JsonError,
-    text: String,
-}
-
 impl PieceReader {
-    pub fn new(input: &Arc<Input>, files: &Arc<Vec<FileInfo>>, parts: &[Part], decoder: JsonDecoder) -> PieceReader {
+    pub fn new(
+        input: &Arc<Input>,
+        files: &Arc<Vec<FileInfo>>,
+        parts: &[Part],
+        decoder: JsonDecoder,
+        rejects: &Arc<Rejects>,
+        bytes_read: &Arc<AtomicU64>,
+    ) -> PieceReader {
         PieceReader {
             input: input.clone(),
             files: files.clone(),
@@ -208,17 +203,9 @@ impl PieceReader {
             current: None,
             decoder,
             ready: VecDeque::new(),
-            skip_invalid: false,
-            skipped: Arc::default(),
-            bytes_read: Arc::default(),
+            rejects: rejects.clone(),
+            bytes_read: bytes_read.clone(),
         }
-    }
-
-    pub fn counting(mut self, skip: bool, skipped: &Arc<AtomicU64>, bytes_read: &Arc<AtomicU64>) -> PieceReader {
-        self.skip_invalid = skip;
-        self.skipped = skipped.clone();
-        self.bytes_read = bytes_read.clone();
-        self
     }
 
     /// The next rows, at most [`BATCH_ROWS`].
@@ -241,47 +228,33 @@ impl PieceReader {
             self.current = Some((part.file, PartReader::new(&self.input, &self.files[part.file], &part)));
         }
         let Some((file, reader)) = &mut self.current else { return Ok(false) };
-        let file = *file;
-        let (decoder, ready, skip) = (&mut self.decoder, &mut self.ready, self.skip_invalid);
-        let mut skipped: Vec<Bad> = Vec::new();
+        let (decoder, ready, rejects) = (&mut self.decoder, &mut self.ready, &self.rejects);
         let each = |line: Line<'_>| {
-            if let Err(cause) = decoder.decode(line.bytes, pack(file, line.offset)) {
-                let bad = Bad { offset: line.offset, cause, text: shown(line.bytes) };
-                if !skip {
-                    return Err(bad);
-                }
-                skipped.push(bad);
+            let position = pack(*file, line.offset);
+            if let Err(cause) = decoder.decode(line.bytes, position) {
+                rejects.refuse(undecoded(position, line.bytes, &cause))?;
             }
             if decoder.rows() >= BATCH_ROWS {
                 ready.push_back(decoder.flush());
             }
-            Ok(())
+            Ok::<(), Error>(())
         };
-        let more = reader.step(&self.bytes_read, each).await?;
-        for bad in skipped {
-            if self.skipped.fetch_add(1, Ordering::Relaxed) < WARNED {
-                let place = place(&self.input, &self.files[file], bad.offset).await;
-                tracing::warn!(place, cause = %bad.cause, record = bad.text, "record skipped");
-            }
+        if !reader.step(&self.bytes_read, each).await?? {
+            self.current = None;
         }
-        match more {
-            Ok(true) => Ok(true),
-            Ok(false) => {
-                self.current = None;
-                Ok(true)
-            }
-            Err(Bad { offset, cause, text }) => {
-                let place = place(&self.input, &self.files[file], offset).await;
-                Err(Error::BadRecord { place, cause: Box::new(cause), text })
-            }
-        }
+        Ok(true)
     }
 }
 
-fn shown(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN * 4)]);
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
+/// A line that is no record of the schema.
+pub(super) fn undecoded(position: u64, line: &[u8], cause: &JsonError) -> Rejected {
+    Rejected {
+        position: Some(position),
+        reason: Reason::JsonDeserialization,
+        code: cause.code(),
+        why: cause.to_string(),
+        value: Some(line.to_vec()),
+        key: None,
+        timestamp_ms: None,
     }
 }

@@ -1,17 +1,18 @@
 use super::*;
-use crate::config::SourceClass;
+use crate::config::{BadRecordPolicy, SourceClass};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, UInt64Type};
 use datafusion::execution::TaskContext;
 use futures::TryStreamExt;
 use std::io::Write;
 
-fn source(folder: &tempfile::TempDir, skip_invalid_records: bool) -> JsonDfsSource {
+fn source(folder: &tempfile::TempDir, skip: bool) -> JsonDfsSource {
+    let policy = if skip { BadRecordPolicy::Skip } else { BadRecordPolicy::Fail };
     let config = SourceConfig {
         class: SourceClass::JsonDfs,
         limit: None,
         dfs_root: Some(folder.path().display().to_string()),
-        skip_invalid_records,
+        bad_records: BadRecordsConfig { policy, ..Default::default() },
     };
     JsonDfsSource::open(&config, 2).expect("a local folder")
 }
@@ -61,12 +62,14 @@ async fn lines_of_plain_and_gzip_files_come_in_order_and_know_their_place() {
 
     set("c.json", b"{\"n\":5}\n{\"n\":6,\n", 3000);
     let next = source.fetch(request(Some("2000"))).await.expect("fetched").batches.expect("one file");
-    let error = rows(&next).await.expect_err("a bad line");
-    assert!(error.contains("c.json:2") && error.contains("skip.invalid.records"), "{error}");
+    assert_eq!(numbers(&rows(&next).await.expect("reading goes on")), [5]);
+    let error = next.rejects.verdict(&source, 1).await.expect_err("a bad line").to_string();
+    assert!(error.contains("c.json:2") && error.contains("policy=skip"), "{error}");
     let skipping = super::tests::source(&folder, true);
     let next = skipping.fetch(request(Some("2000"))).await.expect("fetched").batches.expect("one file");
     assert_eq!(numbers(&rows(&next).await.expect("skipped")), [5]);
-    assert_eq!(next.skipped.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(next.rejects.count(), 1);
+    assert!(next.rejects.verdict(&skipping, 1).await.is_ok());
 }
 
 /// Cuts a file at every byte: each line is read once, by one of the two parts.
