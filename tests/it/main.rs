@@ -1,7 +1,7 @@
 //! Behaviour, through the binary and on real files: one module a behaviour, and a test's name is the sentence it proves.
 //!
-//! One test binary for all of it, because each further one would link DataFusion again. Tests that need Hudi on Spark
-//! or hudi-rs (the peers, `tests/peers/`) run only under `HUDI_PEERS_TESTS=1`, which `tests/run` sets after it has
+//! One test binary for all of it, because each further one would link DataFusion again. Tests that need Hudi on Spark,
+//! hudi-rs or Kafka (the peers, `tests/peers/`) run only under `HUDI_PEERS_TESTS=1`, which `tests/run` sets after it has
 //! installed them; without it they say so on stderr and pass.
 
 mod support;
@@ -13,6 +13,7 @@ mod crash;
 mod golden;
 mod house;
 mod ingest;
+mod kafka;
 mod keys;
 mod merging;
 mod values;

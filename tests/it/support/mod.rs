@@ -3,6 +3,8 @@
 
 mod golden;
 mod job;
+#[allow(dead_code)]
+mod kafka;
 mod model;
 mod oracle;
 mod scratch;
@@ -12,6 +14,8 @@ mod trips;
 
 pub use golden::Golden;
 pub use job::{BASE_TIME_MS, Job};
+#[allow(unused_imports)]
+pub use kafka::{Broker, End, KafkaJob, Message, Registry, Topic};
 pub use model::{Model, Rule};
 pub use oracle::{HUDI_RS, READERS, Reader, SPARK_0_15, SPARK_1_0, oracle, peers_enabled};
 pub use scratch::{BASE_SCHEMA, Scratch};

@@ -32,7 +32,7 @@ pub fn peers_enabled() -> bool {
         SAID.call_once(|| {
             let _ = writeln!(
                 std::io::stderr(),
-                "SKIPPED (set HUDI_PEERS_TESTS=1, or call tests/run): every test that asks Hudi on Spark or hudi-rs"
+                "SKIPPED (set HUDI_PEERS_TESTS=1, or call tests/run): every test that asks Hudi on Spark, hudi-rs or Kafka"
             );
         });
     }

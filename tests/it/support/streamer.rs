@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::Scratch;
 use super::scratch::BASE_SCHEMA;
+use super::{Scratch, Topic};
 
 /// No run of a test is near this long; a hang becomes a failure instead of a stuck CI.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -31,19 +31,33 @@ impl Streamer {
     /// The base call of the tests: UPSERT the JSON files of `in/` into the copy-on-write table `table/`, keyed by `id`,
     /// ordered by `ts`, not partitioned, with the schema of `schema.avsc`.
     pub fn json(scratch: &Scratch) -> Streamer {
+        std::fs::create_dir_all(scratch.path("in")).expect("make the input folder");
+        Streamer::base(scratch)
+            .flag("--source-class", "JsonDFSSource")
+            .conf("hoodie.streamer.source.dfs.root", scratch.path("in"))
+    }
+
+    /// As [`Streamer::json`], of a topic's JSON messages from its beginning on.
+    #[allow(dead_code)]
+    pub fn kafka(scratch: &Scratch, topic: &Topic) -> Streamer {
+        Streamer::base(scratch)
+            .flag("--source-class", "JsonKafkaSource")
+            .conf("bootstrap.servers", topic.endpoint())
+            .conf("auto.offset.reset", "earliest")
+            .conf("hoodie.streamer.source.kafka.topic", topic.name())
+    }
+
+    fn base(scratch: &Scratch) -> Streamer {
         if !scratch.path("schema.avsc").exists() {
             scratch.file("schema.avsc", BASE_SCHEMA);
         }
-        std::fs::create_dir_all(scratch.path("in")).expect("make the input folder");
         Streamer::bare()
             .flag("--table-type", "COPY_ON_WRITE")
             .flag("--target-base-path", scratch.path("table"))
             .flag("--target-table", "trips")
             .flag("--op", "UPSERT")
-            .flag("--source-class", "JsonDFSSource")
             .flag("--source-ordering-field", "ts")
             .flag("--schemaprovider-class", "FilebasedSchemaProvider")
-            .conf("hoodie.streamer.source.dfs.root", scratch.path("in"))
             .conf("hoodie.streamer.schemaprovider.source.schema.file", scratch.path("schema.avsc"))
             .conf("hoodie.datasource.write.recordkey.field", "id")
             .conf("hoodie.datasource.write.partitionpath.field", "")

@@ -1,0 +1,3 @@
+//! Topics into tables: a file a behaviour. All of them want the broker, so all run under `HUDI_PEERS_TESTS=1` only.
+
+mod peers;

@@ -1,0 +1,9 @@
+//! A real Kafka broker and a real schema registry (`tests/peers/services`), and jobs that read from them.
+
+mod job;
+mod peers;
+mod topic;
+
+pub use job::KafkaJob;
+pub use peers::{Broker, Registry};
+pub use topic::{End, Message, Topic};
