@@ -240,4 +240,19 @@ pub(super) const BAD_RECORD_POLICIES: Choice<BadRecordPolicy> = Choice {
     later: &[],
 };
 
+pub(super) const REPORTERS: Choice<()> = Choice {
+    done: &[("PROMETHEUS", ())],
+    later: &[
+        "GRAPHITE",
+        "INMEMORY",
+        "JMX",
+        "DATADOG",
+        "CONSOLE",
+        "PROMETHEUS_PUSHGATEWAY",
+        "CLOUDWATCH",
+        "M3",
+        "SLF4J",
+    ],
+};
+
 pub(super) const TERMINATIONS: Choice<()> = Choice { done: &[("NoNewDataTerminationStrategy", ())], later: &[] };

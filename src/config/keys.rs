@@ -80,6 +80,12 @@ keys! {
     RECONCILE = "hoodie.datasource.write.reconcile.schema", "false", "keep columns of the table that the input lacks";
     SET_NULL = "hoodie.write.set.null.for.missing.columns", "false", "fill such columns with null";
     COLUMN_DROP = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop", "false", "drop such columns";
+    METRICS_ON = "hoodie.metrics.on", "false", "serve /metrics, /healthz and /readyz over HTTP";
+    METRICS_REPORTER = "hoodie.metrics.reporter.type", "PROMETHEUS", "PROMETHEUS (in Hudi GRAPHITE, which is not done)";
+    METRICS_HOST = "hoodie.metrics.prometheus.host", "0.0.0.0", "ours: address to serve them on";
+    METRICS_PORT = "hoodie.metrics.prometheus.port", "9090", "port to serve them on; 0: any free one, which the log tells";
+    METRICS_PREFIX = "hoodie.metrics.reporter.metricsname.prefix", "", "what the names of metrics begin with; default: the name of the table";
+    HEALTH_STALL = "hoodie.streamer.health.stall.seconds", "600", "ours: a round without a sign of life for longer makes /healthz say 503";
     WORKERS = "hoodie.streamer.workers", "", "ours: threads that decode, merge and encode; default: the number of cores";
 }
 
@@ -115,7 +121,6 @@ pub(super) const FIXED: &[(&str, &str, &str)] = &[
         "a round whose bad records cannot be kept is not committed",
     ),
     ("hoodie.errortable.validate.recordcreation.enable", "true", "rows without a key are bad records too"),
-    ("hoodie.metrics.on", "false", "metrics are not done yet: the log has a line a round"),
     ("hoodie.write.commit.callback.on", "false", "commit callbacks are not done yet"),
     ("hoodie.avro.schema.validate", "false", "evolution is always checked, by our own rules"),
     ("hoodie.streamer.source.sanitize.invalid.schema.field.names", "false", "name sanitising is not done"),
@@ -245,7 +250,9 @@ pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.compaction.", "compaction"),
     ("hoodie.clustering.", "clustering"),
     ("hoodie.metadata.", "the metadata table"),
-    ("hoodie.metrics.", "metrics"),
+    ("hoodie.metrics.graphite.", "the GRAPHITE reporter"),
+    ("hoodie.metrics.pushgateway.", "the PROMETHEUS_PUSHGATEWAY reporter"),
+    ("hoodie.metrics.", "this part of metrics"),
     ("hoodie.write.lock.", "locks"),
     ("hoodie.datasource.hive_sync.", "Hive sync"),
     ("hoodie.datasource.meta_sync.", "catalog sync"),

@@ -52,6 +52,7 @@ impl<'a> Loader<'a> {
         let index = self.index();
         let write = self.write();
         let run = self.run();
+        let metrics = self.metrics();
         let checkpoint = CheckpointConfig {
             checkpoint: self.raw.value("--checkpoint").map(str::to_string),
             ignore_checkpoint: self.raw.value("--ignore-checkpoint").map(str::to_string),
@@ -82,6 +83,7 @@ impl<'a> Loader<'a> {
             write,
             checkpoint,
             run,
+            metrics,
             effective,
             warnings,
         })
@@ -507,6 +509,8 @@ impl<'a> Loader<'a> {
         }
     }
 }
+
+mod metrics;
 
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,8 @@ pub struct StreamerConfig {
     pub write: WriteConfig,
     pub checkpoint: CheckpointConfig,
     pub run: RunConfig,
+    /// `None`: off.
+    pub metrics: Option<MetricsConfig>,
     /// The effective settings with their origins, masked and sorted: for the start-up log and `--dry-run`.
     pub effective: Vec<EffectiveSetting>,
     /// Warnings found while loading (deprecated names, lines Hudi would mangle, `spark.*` keys, …), to be logged once.
@@ -319,4 +321,17 @@ pub struct RunConfig {
     pub log_json: bool,
     /// Ours: no progress bar even on a terminal.
     pub no_progress: bool,
+}
+
+/// `hoodie.metrics.*`: what is served over HTTP, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricsConfig {
+    /// Ours: `hoodie.metrics.prometheus.host`.
+    pub host: String,
+    /// `hoodie.metrics.prometheus.port`; 0: any free one.
+    pub port: u16,
+    /// `hoodie.metrics.reporter.metricsname.prefix`, or the name of the table.
+    pub prefix: String,
+    /// Ours: `hoodie.streamer.health.stall.seconds`.
+    pub stall: Duration,
 }

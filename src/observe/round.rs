@@ -1,10 +1,13 @@
 //! One structured line a round: what was read and written, how long each stage took, where the job stands.
 
+use super::Metrics;
 use std::time::{Duration, Instant};
 
 /// Clock of a round's stages, in order.
 #[derive(Debug)]
 pub struct Stages {
+    /// Hears of every stage, and of the end.
+    metrics: Metrics,
     started: Instant,
     current: Option<(&'static str, Instant)>,
     done: Vec<(&'static str, Duration)>,
@@ -12,13 +15,14 @@ pub struct Stages {
 
 impl Stages {
     /// Starts the round's clock.
-    pub fn start() -> Stages {
-        Stages { started: Instant::now(), current: None, done: Vec::new() }
+    pub fn start(metrics: Metrics) -> Stages {
+        Stages { metrics, started: Instant::now(), current: None, done: Vec::new() }
     }
 
     /// Ends the stage that runs and begins the next.
     pub fn enter(&mut self, name: &'static str) {
         self.leave();
+        self.metrics.stage(name);
         self.current = Some((name, Instant::now()));
     }
 
@@ -27,6 +31,11 @@ impl Stages {
         if let Some((name, since)) = self.current.take() {
             self.done.push((name, since.elapsed()));
         }
+    }
+
+    /// How long each stage took.
+    pub(super) fn times(&self) -> impl Iterator<Item = (&'static str, Duration)> {
+        self.done.iter().copied()
     }
 
     /// `fetch=12ms write=1034ms`
@@ -57,14 +66,28 @@ pub struct RoundReport {
     pub updated: u64,
     pub deleted: u64,
     pub files_written: u64,
+    /// Of these the first of a new file group.
+    pub files_inserted: u64,
+    pub partitions_written: u64,
+    /// Rows in the written files, with those that a merge copied.
+    pub rows_in_files: u64,
     pub bytes_written: u64,
+    /// Summed over files.
+    pub create_time_ms: u64,
+    pub upsert_time_ms: u64,
     pub checkpoint: String,
+    /// Epoch milliseconds at which the instant was drawn, and at which it was completed.
+    pub begun_ms: i64,
+    pub completed_ms: i64,
+    /// Oldest and newest event time of the batch, epoch milliseconds, where the source knows them.
+    pub event_times_ms: Option<(i64, i64)>,
 }
 
 impl RoundReport {
-    /// Writes the line of a completed round.
+    /// Writes the line of a completed round, and counts it.
     pub fn emit(&self, stages: &Stages) {
         self.line("round committed", stages);
+        stages.metrics.committed(self, stages);
     }
 
     /// Writes the line of a dry run: nothing was written.

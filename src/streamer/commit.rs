@@ -61,11 +61,13 @@ impl Streamer {
         }
         let time = table.new_instant(timeline);
         report.instant = time.to_string();
+        report.begun_ms = chrono::Utc::now().timestamp_millis();
         let context = self.write_context(table.clone(), timeline, time.clone(), schemas).await?;
         table.request(&time, Action::Commit).await?;
         let written = self.write_and_complete(work, &context, schemas, stages, report).await;
         let failure = match written {
             Ok(statuses) => {
+                report.completed_ms = chrono::Utc::now().timestamp_millis();
                 // The commit stands: what is left is housekeeping, which the next start can do as well.
                 if let Err(e) = Markers::new(&table.storage, &time).remove_all().await {
                     tracing::warn!(error = %e, instant = %time, "marker files could not be removed; they do no harm");
@@ -80,8 +82,14 @@ impl Streamer {
         let now = table.timeline().await;
         let pending = Instant { time: time.clone(), action: Action::Commit, state: State::Inflight };
         let still_pending = now.is_ok_and(|t| t.pending_writes().any(|i| i.time == time));
-        if still_pending && let Err(e) = service::rollback(&table, &pending).await {
-            tracing::error!(error = %e, instant = %time, "the failed write could not be rolled back; the next start does it");
+        if still_pending {
+            let started = std::time::Instant::now();
+            match service::rollback(&table, &pending).await {
+                Ok(done) => self.metrics.rolled_back(started.elapsed(), done.files_deleted),
+                Err(e) => {
+                    tracing::error!(error = %e, instant = %time, "the failed write could not be rolled back; the next start does it");
+                }
+            }
         }
         Err(failure)
     }

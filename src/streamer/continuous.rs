@@ -2,7 +2,8 @@
 
 use super::round::{Outcome, Streamer};
 use super::{Error, Result, shutdown};
-use crate::config::StreamerConfig;
+use crate::config::{MetricsConfig, StreamerConfig, mask_urls};
+use crate::observe::{Metrics, Server};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -15,9 +16,37 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// Runs the job: one round, or rounds until stopped.
 pub async fn run(config: StreamerConfig) -> Result<()> {
     let cancel = shutdown::listen().map_err(Error::Signals)?;
-    let continuous = config.run.continuous && !config.run.explain && !config.run.dry_run;
-    let mut streamer = Streamer::open(config, cancel.clone()).await?;
-    if continuous { rounds(&mut streamer, &cancel).await } else { streamer.sync_once().await.map(|_| ()) }
+    let only_looks = config.run.explain || config.run.dry_run;
+    let continuous = config.run.continuous && !only_looks;
+    let (metrics, _server) = match config.metrics.as_ref().filter(|_| !only_looks) {
+        Some(wanted) => serve(wanted)?,
+        None => (Metrics::off(), None),
+    };
+    let mut streamer = Streamer::open(config, cancel.clone(), metrics).await?;
+    if continuous { rounds(&mut streamer, &cancel).await } else { counted(&mut streamer).await.map(|_| ()) }
+}
+
+/// Metrics and health, answering from before the table is opened until the job ends.
+fn serve(config: &MetricsConfig) -> Result<(Metrics, Option<Server>)> {
+    let metrics = Metrics::on(&config.prefix, config.stall);
+    let server = Server::start(&config.host, config.port, metrics.clone())
+        .map_err(|cause| Error::Serve { address: format!("{}:{}", config.host, config.port), cause })?;
+    tracing::info!(address = %server.address(), "serving /metrics, /healthz and /readyz");
+    Ok((metrics, Some(server)))
+}
+
+/// One round, and what became of it told to the metrics; a commit tells of itself.
+async fn counted(streamer: &mut Streamer) -> Result<Outcome> {
+    let metrics = streamer.metrics.clone();
+    metrics.round_started();
+    let outcome = streamer.sync_once().await;
+    match &outcome {
+        Ok(Outcome::Committed | Outcome::NothingWritten) => {}
+        Ok(Outcome::NoNewData) => metrics.idle(),
+        Err(Error::Interrupted) => metrics.interrupted(),
+        Err(e) => metrics.failed(e.code(), &mask_urls(&e.to_string())),
+    }
+    outcome
 }
 
 async fn rounds(streamer: &mut Streamer, cancel: &CancellationToken) -> Result<()> {
@@ -27,7 +56,7 @@ async fn rounds(streamer: &mut Streamer, cancel: &CancellationToken) -> Result<(
     let mut backoff = FIRST_BACKOFF;
     while !cancel.is_cancelled() {
         let started = Instant::now();
-        let wait = match streamer.sync_once().await {
+        let wait = match counted(streamer).await {
             Ok(Outcome::Committed) => {
                 (idle_rounds, backoff) = (0, FIRST_BACKOFF);
                 interval.saturating_sub(started.elapsed())
@@ -50,6 +79,7 @@ async fn rounds(streamer: &mut Streamer, cancel: &CancellationToken) -> Result<(
             }
             Err(e) => return Err(e),
         };
+        streamer.metrics.waiting(wait);
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = cancel.cancelled() => {}

@@ -53,6 +53,11 @@ pub enum Error {
     Worker { what: &'static str, why: String },
     #[error("interrupted before the commit; the table is as it was")]
     Interrupted,
+    #[error(
+        "metrics and health cannot be served at {address}: {cause}; choose another address with \
+         hoodie.metrics.prometheus.port and hoodie.metrics.prometheus.host"
+    )]
+    Serve { address: String, cause: std::io::Error },
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
 }
@@ -71,6 +76,7 @@ impl Error {
             Error::NestedPartitions { .. } => "record-nested-partitions",
             Error::Worker { .. } => "internal",
             Error::Interrupted => "interrupted",
+            Error::Serve { .. } => "metrics-address",
             Error::Signals(_) => "signals",
         }
     }
@@ -81,7 +87,7 @@ impl Error {
             Error::Room(e) => {
                 matches!(**e, crate::Error::Config(_) | crate::Error::Schema(crate::schema::Error::File { .. }))
             }
-            Error::Conflict { .. } | Error::TableType { .. } | Error::NoQuarantine => true,
+            Error::Conflict { .. } | Error::TableType { .. } | Error::NoQuarantine | Error::Serve { .. } => true,
             _ => false,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Error, Result};
 use crate::config::{KeyConfig, KeyGeneratorClass, PayloadClass, StreamerConfig, TableType, TimelineTimezone};
+use crate::observe::Metrics;
 use crate::record::MergeRule;
 use crate::schema::TableSchema;
 use crate::service;
@@ -9,6 +10,7 @@ use crate::storage::Storage;
 use crate::table::base_file::Reader;
 use crate::table::{Action, COPY_ON_WRITE, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline, TimelineZone};
 use arrow::array::Array;
+use std::time::Instant;
 
 impl KeyGeneratorClass {
     /// The class that `hoodie.properties` names.
@@ -54,7 +56,7 @@ pub(super) async fn open(config: &StreamerConfig) -> Result<Option<Table>> {
 
 /// Makes the table ready for a write that is about to begin, and only then, as Hudi does (`startCommit`, EAGER): a metadata
 /// table, which would go stale, is switched off, and what failed writes left is rolled back.
-pub(super) async fn clear(table: &mut Table, timeline: Timeline) -> Result<Timeline> {
+pub(super) async fn clear(table: &mut Table, timeline: Timeline, metrics: &Metrics) -> Result<Timeline> {
     if table.has_metadata_table() {
         tracing::warn!(
             table = table.storage.display(""),
@@ -67,7 +69,10 @@ pub(super) async fn clear(table: &mut Table, timeline: Timeline) -> Result<Timel
     if !has_leftovers(&timeline) {
         return Ok(timeline);
     }
-    for done in service::rollback_failed_writes(table).await? {
+    let started = Instant::now();
+    let rolled_back = service::rollback_failed_writes(table).await?;
+    metrics.rolled_back(started.elapsed(), rolled_back.iter().map(|r| r.files_deleted).sum());
+    for done in rolled_back {
         tracing::warn!(
             instant = %done.instant.time,
             files_deleted = done.files_deleted,

@@ -9,9 +9,9 @@
 
 use super::input::Input;
 use super::{Error, Result, checkpoint, open};
-use crate::config::{BadRecordPolicy, Operation, StreamerConfig};
+use crate::config::{BadRecordPolicy, Operation, StreamerConfig, mask_urls};
 use crate::index::Tagged;
-use crate::observe::{Progress, RoundReport, Stages};
+use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, TableSchema};
 use crate::source::{self, Fetch, FetchRequest, POSITION_COLUMN, Source};
@@ -20,6 +20,7 @@ use crate::transform::{self, Transformed};
 use crate::write::WriteStatus;
 use arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,7 @@ pub(super) struct Streamer {
     pub(super) table: Option<Table>,
     pub(super) rule: MergeRule,
     pub(super) cancel: CancellationToken,
+    pub(super) metrics: Metrics,
 }
 
 /// The schemas of one round.
@@ -65,7 +67,7 @@ pub(super) enum Work {
 }
 
 impl Streamer {
-    pub async fn open(config: StreamerConfig, cancel: CancellationToken) -> Result<Streamer> {
+    pub async fn open(config: StreamerConfig, cancel: CancellationToken, metrics: Metrics) -> Result<Streamer> {
         if config.source.bad_records.policy == BadRecordPolicy::Quarantine {
             return Err(Error::NoQuarantine);
         }
@@ -74,7 +76,7 @@ impl Streamer {
         tracing::info!(rule = ?rule.0, from = origin, "merge rule in force");
         let provided = schema::provide(&config.schema).await?;
         let source = source::open(&config.source, config.write.workers)?;
-        Ok(Streamer { config, source, provided, table, rule, cancel })
+        Ok(Streamer { config, source, provided, table, rule, cancel, metrics })
     }
 
     pub fn config(&self) -> &StreamerConfig {
@@ -83,7 +85,7 @@ impl Streamer {
 
     /// One round.
     pub async fn sync_once(&mut self) -> Result<Outcome> {
-        let mut stages = Stages::start();
+        let mut stages = Stages::start(self.metrics.clone());
         let mut report = RoundReport { operation: self.operation_name(), ..Default::default() };
 
         stages.enter("timeline");
@@ -93,6 +95,7 @@ impl Streamer {
             None => None,
         };
         let resume = checkpoint::resume(stored.as_ref(), &self.config.checkpoint)?;
+        self.metrics.resumes(resume.as_deref());
 
         stages.enter("fetch");
         let table_schema = self.table_schema(&timeline).await?;
@@ -102,6 +105,7 @@ impl Streamer {
         let fetch = self.fetch(resume.clone(), reader.as_ref()).await?;
         report.files_read = fetch.stats.files;
         report.bytes_read = fetch.stats.bytes;
+        self.metrics.fetched(fetch.batches.as_ref().map_or(0, |b| b.partitions.len()), fetch.stats.bytes);
         if fetch.checkpoint == resume && !self.config.checkpoint.allow_commit_on_no_change {
             tracing::info!(checkpoint = resume, "no new data: the source's checkpoint has not changed");
             return Ok(Outcome::NoNewData);
@@ -123,6 +127,7 @@ impl Streamer {
         }
 
         let rows_read = Arc::new(AtomicU64::new(0));
+        self.metrics.watch(vec![batches.bytes_read.clone(), rows_read.clone()]);
         let input = Input {
             transformed,
             writer: schemas.writer.arrow.clone(),
@@ -177,7 +182,7 @@ impl Streamer {
     async fn clear(&mut self, timeline: Timeline) -> Result<Timeline> {
         let Some(table) = &mut self.table else { return Ok(timeline) };
         if !self.config.run.dry_run && !self.config.run.explain {
-            return open::clear(table, timeline).await;
+            return open::clear(table, timeline, &self.metrics).await;
         }
         if open::has_leftovers(&timeline) {
             tracing::warn!("the table has failed writes; a real run rolls them back first");
@@ -221,6 +226,7 @@ impl Streamer {
                         return Err(e);
                     }
                     tracing::warn!(error = %e, tried, "fetch failed; trying again");
+                    self.metrics.retrying(e.code(), &mask_urls(&e.to_string()), run.retry_interval);
                     tried += 1;
                     tokio::select! {
                         () = tokio::time::sleep(run.retry_interval) => {}
@@ -297,7 +303,13 @@ fn without_position(schema: &SchemaRef) -> SchemaRef {
 }
 
 fn count(statuses: &[WriteStatus], report: &mut RoundReport) {
+    let partitions: BTreeSet<&str> = statuses.iter().map(|s| s.stat.partition_path.as_str()).collect();
+    report.partitions_written = partitions.len() as u64;
     for WriteStatus { stat } in statuses {
+        report.rows_in_files += stat.num_writes;
+        report.files_inserted += u64::from(stat.prev_commit == "null");
+        report.create_time_ms += stat.total_create_time;
+        report.upsert_time_ms += stat.total_upsert_time;
         report.inserted += stat.num_inserts;
         report.updated += stat.num_update_writes;
         report.deleted += stat.num_deletes;

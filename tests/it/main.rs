@@ -16,4 +16,5 @@ mod ingest;
 mod kafka;
 mod keys;
 mod merging;
+mod metrics;
 mod values;

@@ -2,6 +2,7 @@
 //! model of a table to compare with.
 
 mod golden;
+mod http;
 mod job;
 #[allow(dead_code)]
 mod kafka;
@@ -13,13 +14,14 @@ mod table;
 mod trips;
 
 pub use golden::Golden;
+pub use http::{Exposition, http_get};
 pub use job::{BASE_TIME_MS, Job};
 #[allow(unused_imports)]
 pub use kafka::{Broker, End, KafkaJob, Message, Registry, Topic};
 pub use model::{Model, Rule};
 pub use oracle::{HUDI_RS, READERS, Reader, SPARK_0_15, SPARK_1_0, oracle, peers_enabled};
 pub use scratch::{BASE_SCHEMA, Scratch};
-pub use streamer::{Run, Streamer};
+pub use streamer::{Run, Running, Streamer};
 pub use table::{CHECKPOINT_KEYS, Table};
 pub use trips::{TRIP_COLUMNS, TRIPS, trip, trips};
 

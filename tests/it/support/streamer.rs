@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -124,9 +124,10 @@ impl Streamer {
     pub fn start(&self) -> Running {
         let mut command = self.command();
         let mut child = command.spawn().expect("start the program under test");
-        let stdout = drain(child.stdout.take().expect("piped"));
-        let stderr = drain(child.stderr.take().expect("piped"));
-        Running { child, stdout, stderr, command: format!("{command:?}") }
+        let said = Arc::default();
+        let stdout = drain(child.stdout.take().expect("piped"), Arc::default());
+        let stderr = drain(child.stderr.take().expect("piped"), Arc::clone(&said));
+        Running { child, stdout, stderr, said, command: format!("{command:?}") }
     }
 }
 
@@ -134,15 +135,21 @@ fn text(value: impl AsRef<Path>) -> String {
     value.as_ref().to_str().expect("test values are UTF-8").to_owned()
 }
 
-/// Reads a pipe to its end beside the test, so that the program never waits for us.
-fn drain(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+/// Reads a pipe to its end beside the test, so that the program never waits for us. `so_far` grows meanwhile.
+fn drain(mut pipe: impl Read + Send + 'static, so_far: Arc<Mutex<Vec<u8>>>) -> mpsc::Receiver<String> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = pipe.read_to_end(&mut bytes);
-        let _ = send.send(String::from_utf8_lossy(&bytes).into_owned());
+        let mut chunk = [0; 8192];
+        while let Ok(n @ 1..) = pipe.read(&mut chunk) {
+            so_far.lock().expect("nobody panics with it").extend_from_slice(&chunk[..n]);
+        }
+        let _ = send.send(text_of(&so_far));
     });
     receive
+}
+
+fn text_of(bytes: &Mutex<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&bytes.lock().expect("nobody panics with it")).into_owned()
 }
 
 /// A program that has not ended yet.
@@ -150,10 +157,16 @@ pub struct Running {
     child: Child,
     stdout: mpsc::Receiver<String>,
     stderr: mpsc::Receiver<String>,
+    said: Arc<Mutex<Vec<u8>>>,
     command: String,
 }
 
 impl Running {
+    /// What it has said on standard error so far.
+    pub fn said(&self) -> String {
+        text_of(&self.said)
+    }
+
     /// Sends a signal by name, e.g. `TERM`.
     pub fn signal(&self, name: &str) {
         let status = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
