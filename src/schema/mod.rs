@@ -19,6 +19,7 @@ pub use rewrite::rewrite;
 
 use arrow::datatypes::SchemaRef;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Metadata key of an Arrow text field that is an Avro enum: a JSON list of its symbols.
 pub const ENUM_SYMBOLS: &str = "avro.enum.symbols";
@@ -36,11 +37,21 @@ const META_COLUMNS: [&str; 5] = [
 ];
 
 /// A record schema in both worlds, without meta columns.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct TableSchema {
     /// Avro, JSON text.
     pub avro: String,
     pub arrow: SchemaRef,
+    /// Avro as it was given, JSON text: unions in their own order, which is how values in Avro are written, and with them
+    /// the defaults of fields whose first branch is not null.
+    pub given: Arc<str>,
+}
+
+/// What it says, however it was given.
+impl PartialEq for TableSchema {
+    fn eq(&self, other: &TableSchema) -> bool {
+        self.avro == other.avro && self.arrow == other.arrow
+    }
 }
 
 impl TableSchema {
@@ -51,7 +62,7 @@ impl TableSchema {
         if let Some(fields) = record["fields"].as_array_mut() {
             fields.retain(|f| !f["name"].as_str().is_some_and(|n| META_COLUMNS.contains(&n)));
         }
-        TableSchema::from_record(record)
+        Ok(TableSchema { given: json.into(), ..TableSchema::from_record(record)? })
     }
 
     /// For inferred or transformed rows: names and namespaces as Hudi gives them (`hoodie.<table>.<table>_record`).
@@ -81,13 +92,15 @@ impl TableSchema {
             .map(|n| arrow::datatypes::Field::new(*n, arrow::datatypes::DataType::Utf8, true).into())
             .collect();
         arrow.extend(self.arrow.fields().iter().cloned());
-        TableSchema { avro: record.to_string(), arrow: std::sync::Arc::new(arrow::datatypes::Schema::new(arrow)) }
+        let avro = record.to_string();
+        TableSchema { given: avro.as_str().into(), avro, arrow: Arc::new(arrow::datatypes::Schema::new(arrow)) }
     }
 
     /// From a record whose named types are all written out where they are used.
     fn from_record(record: Value) -> Result<TableSchema> {
         let arrow = avro::to_arrow(&record)?;
-        Ok(TableSchema { avro: avro::collapse(record).to_string(), arrow })
+        let avro = avro::collapse(record).to_string();
+        Ok(TableSchema { given: avro.as_str().into(), avro, arrow })
     }
 
     /// The record with its named types written out where they are used.

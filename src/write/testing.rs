@@ -6,7 +6,6 @@ use crate::config::{
     BloomConfig, BulkInsertSortMode, IndexConfig, IndexType, Operation, ParquetCodec, ParquetConfig, PayloadClass,
     WriteConfig,
 };
-use crate::index::testing::arrow_schema;
 use crate::record::MergeRule;
 use crate::schema::TableSchema;
 use crate::storage::Storage;
@@ -21,15 +20,8 @@ pub(crate) use crate::index::testing::keyed;
 /// The writer schema: `id` and `region` (text), `value` (long).
 pub(crate) fn schema() -> TableSchema {
     let field = |name: &str, avro: &str| format!(r#"{{"name":"{name}","type":["null","{avro}"],"default":null}}"#);
-    TableSchema {
-        avro: format!(
-            r#"{{"type":"record","name":"row","fields":[{},{},{}]}}"#,
-            field("id", "string"),
-            field("region", "string"),
-            field("value", "long")
-        ),
-        arrow: arrow_schema(),
-    }
+    let fields = [field("id", "string"), field("region", "string"), field("value", "long")].join(",");
+    TableSchema::from_avro(&format!(r#"{{"type":"record","name":"row","fields":[{fields}]}}"#)).unwrap()
 }
 
 pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> WriteContext {

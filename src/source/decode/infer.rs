@@ -16,7 +16,8 @@
 //!
 //! Every field is nullable, and columns stand in the order in which they were first seen.
 
-use super::json::{Cursor, Fallible, JsonError, join, shown, utf8};
+use super::columns::join;
+use super::json::{Cursor, Fallible, JsonError, shown, utf8};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use hashbrown::HashMap;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! The rules are those of Hudi 1.0.2's `MercifulJsonConverter`, without those of its conversions that lose something
 //! (streamer-options.md §10, architecture.md "where Hudi leaves a choice").
 
-use super::columns::{Column, Data, Record, Text};
+use super::super::columns::{Column, Data, Record, Text};
 use super::decimal::{Decimal, Misfit, from_base64};
 use super::fail::{Fail, Fallible, Step, Why};
 use super::scan::Cursor;
@@ -118,12 +118,13 @@ impl Column {
                 text.bytes.push_str(&symbol);
                 text.end();
             }
-            Data::Binary(text) => {
-                text.bytes.push_str(&scalar(cursor, |c| match c.peek() {
+            Data::Binary { offsets, bytes } => {
+                let text = scalar(cursor, |c| match c.peek() {
                     Some(b'"') => c.string().map(Ok),
                     _ => other(c, "a string, whose UTF-8 is the bytes"),
-                })?);
-                text.end();
+                })?;
+                bytes.extend_from_slice(text.as_bytes());
+                offsets.push(bytes.len() as i32);
             }
             Data::Fixed { bytes, width } => fixed(cursor, bytes, *width)?,
             Data::Record(record) => match first {

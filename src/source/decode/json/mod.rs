@@ -1,7 +1,7 @@
 //! JSON objects to Arrow columns by a schema-driven scanner: no tape, no tree, nothing boxed for a row.
 //!
 //! Knows one schema and one record at a time, no file and no source. Look at [`JsonDecoder`] first. `scan` reads strict
-//! JSON, `fill` decides which value goes into which column, `columns` grows them and cuts them back; `tests/twin`
+//! JSON, `fill` decides which value goes into which of the [`columns`]; `tests/twin`
 //! is the slow and obvious decoder that it is compared with. Invariants: a value is stored exactly (a double: the nearest one) or
 //! the record is refused; a refused record leaves no trace.
 //!
@@ -18,18 +18,16 @@
 //! | fixed | a list of exactly as many byte numbers | lists of another length (cut, or filled with zeros) |
 //! | all | `null` or nothing where nullable | text after the object (ignored) |
 
-mod columns;
 mod decimal;
 mod fail;
 mod fill;
 mod scan;
 mod temporal;
 
+use super::columns::{self, Record, Unsupported};
 use crate::source::POSITION_COLUMN;
 use arrow::array::{RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use columns::Record;
-pub(super) use columns::join;
 pub(super) use fail::{Fallible, shown};
 pub(super) use scan::Cursor;
 use std::sync::Arc;
@@ -62,6 +60,12 @@ impl JsonError {
             JsonError::Missing { .. } => "json-missing-field",
             JsonError::UnsupportedType { .. } => "json-unsupported-type",
         }
+    }
+}
+
+impl From<Unsupported> for JsonError {
+    fn from(Unsupported { field, data_type }: Unsupported) -> JsonError {
+        JsonError::UnsupportedType { field, data_type }
     }
 }
 

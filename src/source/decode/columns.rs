@@ -1,12 +1,18 @@
 //! Columns that grow row by row, can be cut back to an earlier row, and become Arrow arrays without copying values.
 
-use super::JsonError;
 use crate::schema::ENUM_SYMBOLS;
 use arrow::array::*;
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::*;
 use hashbrown::HashMap;
 use std::sync::Arc;
+
+/// A type that no decoder fills.
+#[derive(Debug)]
+pub(super) struct Unsupported {
+    pub(super) field: String,
+    pub(super) data_type: String,
+}
 
 /// One field's values. Every value below `valid.len()` is whole; what lies beyond is a record in the making.
 #[derive(Debug)]
@@ -30,7 +36,7 @@ pub(super) enum Data {
     Timestamp { values: Vec<i64>, per_second: i64, local: bool },
     Text(Text),
     Enum { text: Text, symbols: Vec<String> },
-    Binary(Text),
+    Binary { offsets: Vec<i32>, bytes: Vec<u8> },
     Fixed { bytes: Vec<u8>, width: usize },
     Record(Record),
     List { offsets: Vec<i32>, items: Box<Column> },
@@ -52,7 +58,7 @@ impl Text {
     /// Ends the value that has been appended to `bytes`.
     #[inline]
     pub(super) fn end(&mut self) {
-        // The decoder refuses input before any column can reach 2 GiB (`MAX_BATCH_BYTES`).
+        // The decoders see to it that no column reaches 2 GiB.
         self.offsets.push(self.bytes.len() as i32);
     }
 
@@ -77,7 +83,7 @@ impl Text {
     }
 }
 
-/// An object's fields, and where its rows stand.
+/// The fields of a record, and where its rows stand. Avro, whose fields come in a known order, needs no names to find them.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) columns: Vec<Column>,
@@ -92,7 +98,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn new(fields: &Fields, path: &str) -> Result<Record, JsonError> {
+    pub(super) fn new(fields: &Fields, path: &str) -> Result<Record, Unsupported> {
         let names: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
         Ok(Record {
             columns: fields.iter().map(|f| Column::new(f, &join(path, f.name()))).collect::<Result<_, _>>()?,
@@ -122,7 +128,7 @@ impl Record {
 }
 
 /// The path of a field below `path`.
-pub(crate) fn join(path: &str, name: &str) -> String {
+pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
@@ -134,7 +140,7 @@ fn key(name: &str) -> Vec<u8> {
 }
 
 impl Column {
-    fn new(field: &Field, path: &str) -> Result<Column, JsonError> {
+    fn new(field: &Field, path: &str) -> Result<Column, Unsupported> {
         Ok(Column { data: Data::new(field, path)?, valid: NullBufferBuilder::new(0), nullable: field.is_nullable() })
     }
 
@@ -147,13 +153,15 @@ impl Column {
             Data::Float(values) => values.push(0.0),
             Data::Double(values) => values.push(0.0),
             Data::Decimal { values, .. } => values.push(0),
-            Data::Text(text) | Data::Binary(text) | Data::Enum { text, .. } => text.end(),
+            Data::Text(text) | Data::Enum { text, .. } => text.end(),
             Data::Fixed { bytes, width } => bytes.resize(bytes.len() + *width, 0),
             Data::Record(record) => {
                 record.columns.iter_mut().for_each(Column::push_null);
                 record.rows += 1;
             }
-            Data::List { offsets, .. } | Data::Map { offsets, .. } => offsets.push(last(offsets) as i32),
+            Data::Binary { offsets, .. } | Data::List { offsets, .. } | Data::Map { offsets, .. } => {
+                offsets.push(last(offsets) as i32);
+            }
         }
         self.valid.append_null();
     }
@@ -167,7 +175,11 @@ impl Column {
             Data::Float(values) => values.truncate(len),
             Data::Double(values) => values.truncate(len),
             Data::Decimal { values, .. } => values.truncate(len),
-            Data::Text(text) | Data::Binary(text) | Data::Enum { text, .. } => text.truncate(len),
+            Data::Text(text) | Data::Enum { text, .. } => text.truncate(len),
+            Data::Binary { offsets, bytes } => {
+                offsets.truncate(len + 1);
+                bytes.truncate(last(offsets));
+            }
             Data::Fixed { bytes, width } => bytes.truncate(len * *width),
             Data::Record(record) => record.truncate(len),
             Data::List { offsets, items } => {
@@ -210,9 +222,8 @@ impl Column {
                 let (offsets, bytes) = text.finish();
                 Arc::new(StringArray::new(offsets, bytes, nulls))
             }
-            (Data::Binary(text), _) => {
-                let (offsets, bytes) = text.finish();
-                Arc::new(BinaryArray::new(offsets, bytes, nulls))
+            (Data::Binary { offsets, bytes }, _) => {
+                Arc::new(BinaryArray::new(take_offsets(offsets), Buffer::from_vec(take(bytes)), nulls))
             }
             (Data::Fixed { bytes, width }, _) => {
                 Arc::new(FixedSizeBinaryArray::new(*width as i32, Buffer::from_vec(take(bytes)), nulls))
@@ -238,9 +249,8 @@ impl Column {
 }
 
 impl Data {
-    fn new(field: &Field, path: &str) -> Result<Data, JsonError> {
-        let unsupported =
-            || JsonError::UnsupportedType { field: path.to_owned(), data_type: field.data_type().to_string() };
+    fn new(field: &Field, path: &str) -> Result<Data, Unsupported> {
+        let unsupported = || Unsupported { field: path.to_owned(), data_type: field.data_type().to_string() };
         Ok(match field.data_type() {
             DataType::Boolean => Data::Boolean(BooleanBufferBuilder::new(0)),
             DataType::Int32 => Data::Int(Vec::new()),
@@ -264,7 +274,7 @@ impl Data {
                     Data::Enum { text: Text::new(), symbols: serde_json::from_str(symbols).map_err(|_| unsupported())? }
                 }
             },
-            DataType::Binary => Data::Binary(Text::new()),
+            DataType::Binary => Data::Binary { offsets: vec![0], bytes: Vec::new() },
             DataType::FixedSizeBinary(width @ 1..) => Data::Fixed { bytes: Vec::new(), width: *width as usize },
             DataType::Struct(fields) => Data::Record(Record::new(fields, path)?),
             DataType::List(item) => {
@@ -300,6 +310,6 @@ fn take_offsets(offsets: &mut Vec<i32>) -> OffsetBuffer<i32> {
 }
 
 /// Where the last whole value ends.
-fn last(offsets: &[i32]) -> usize {
+pub(super) fn last(offsets: &[i32]) -> usize {
     offsets.last().map_or(0, |end| *end as usize)
 }
