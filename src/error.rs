@@ -46,7 +46,7 @@ impl Error {
         }
     }
 
-    /// Whether the same round may go through later without anybody's help: the storage said so.
+    /// Whether the same round may go through later without anybody's help: the storage, or the schema registry, said so.
     pub fn is_retryable(&self) -> bool {
         use crate::{index, service, source, storage, table, write};
         let storage = match self {
@@ -56,6 +56,7 @@ impl Error {
             | Error::Index(index::Error::Table(table::Error::Storage(e)))
             | Error::Service(service::Error::Table(table::Error::Storage(e)))
             | Error::Write(write::Error::Storage(e) | write::Error::Table(table::Error::Storage(e))) => e,
+            Error::Schema(e) => return e.is_retryable(),
             _ => return false,
         };
         matches!(storage, storage::Error::Io { retryable: true, .. })

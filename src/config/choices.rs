@@ -92,17 +92,41 @@ pub(super) const SOURCES: Choice<SourceClass> = Choice {
     ],
 };
 
-pub(super) const SCHEMA_PROVIDERS: Choice<()> = Choice {
-    done: &[("FilebasedSchemaProvider", ())],
+/// A kind of schema provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SchemaProviderKind {
+    File,
+    Registry,
+    NullTargetRegistry,
+}
+
+pub(super) const SCHEMA_PROVIDERS: Choice<SchemaProviderKind> = Choice {
+    done: &[
+        ("FilebasedSchemaProvider", SchemaProviderKind::File),
+        ("SchemaRegistryProvider", SchemaProviderKind::Registry),
+        ("NullTargetSchemaRegistryProvider", SchemaProviderKind::NullTargetRegistry),
+    ],
     later: &[
-        "SchemaRegistryProvider",
-        "NullTargetSchemaRegistryProvider",
         "HiveSchemaProvider",
         "JdbcbasedSchemaProvider",
         "ProtoClassBasedSchemaProvider",
         "RowBasedSchemaProvider",
     ],
 };
+
+/// Where the credentials for a schema registry stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CredentialsSource {
+    Url,
+    UserInfo,
+}
+
+pub(super) const CREDENTIALS_SOURCES: Choice<CredentialsSource> = Choice {
+    done: &[("URL", CredentialsSource::Url), ("USER_INFO", CredentialsSource::UserInfo)],
+    later: &["SASL_INHERIT"],
+};
+
+pub(super) const STORE_TYPES: Choice<()> = Choice { done: &[("PEM", ())], later: &["JKS", "PKCS12"] };
 
 /// A kind of transformer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,6 +32,15 @@ keys! {
     ERROR_TABLE_NAME = "hoodie.errortable.target.table.name", "", "name of that table";
     SCHEMA_SOURCE_FILE = "hoodie.streamer.schemaprovider.source.schema.file", "", "Avro schema of the input (FilebasedSchemaProvider)";
     SCHEMA_TARGET_FILE = "hoodie.streamer.schemaprovider.target.schema.file", "", "Avro schema of the table; default: that of the input, or of the transformed rows";
+    SCHEMA_SOURCE_URL = "hoodie.streamer.schemaprovider.registry.url", "", "whole address of the input's subject, as http://127.0.0.1:8081/subjects/trip-value/versions/latest (SchemaRegistryProvider)";
+    SCHEMA_TARGET_URL = "hoodie.streamer.schemaprovider.registry.targetUrl", "", "the same of the table's schema; default: that of the input, or of the transformed rows";
+    REGISTRY_URL = "schema.registry.url", "", "address of the schema registry; a comma list is tried in order";
+    REGISTRY_AUTH = "basic.auth.credentials.source" ["schema.registry.basic.auth.credentials.source"], "", "URL or USER_INFO: where the registry's user and password stand; default: where they are found";
+    REGISTRY_USER_INFO = "basic.auth.user.info" ["schema.registry.basic.auth.user.info"], "", "user:password for the schema registry";
+    REGISTRY_TRUSTSTORE = "schema.registry.ssl.truststore.location", "", "PEM file of the authorities that the schema registry's certificate may come from";
+    REGISTRY_TRUSTSTORE_TYPE = "schema.registry.ssl.truststore.type", "PEM", "PEM";
+    REGISTRY_KEYSTORE = "schema.registry.ssl.keystore.location", "", "PEM file of the certificate, and its key, to show to the schema registry";
+    REGISTRY_KEYSTORE_TYPE = "schema.registry.ssl.keystore.type", "PEM", "PEM";
     TRANSFORMER_SQL = "hoodie.streamer.transformer.sql", "", "statement of SqlQueryBasedTransformer, over <SRC>";
     TRANSFORMER_SQL_FILE = "hoodie.streamer.transformer.sql.file", "", "file of SqlFileBasedTransformer";
     CHECKPOINT_FORCE_SKIP = "hoodie.streamer.checkpoint.force.skip", "false", "write no checkpoint into commits";
@@ -226,7 +235,14 @@ pub(super) const REFUSED_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.errortable.write.class", "leave it out: the error table is written without a class"),
     ("hoodie.precommit.validators", "check the table after the commit"),
     ("hoodie.keygen.datetime.parser.class", "give Joda patterns with hoodie.keygen.timebased.input.dateformat"),
-    ("hoodie.streamer.schemaprovider.registry.", SCHEMA_FILE),
+    ("hoodie.streamer.schemaprovider.registry.schemaconverter", "register the schema as Avro"),
+    (
+        "hoodie.streamer.schemaprovider.registry.",
+        "give the whole address with hoodie.streamer.schemaprovider.registry.url",
+    ),
+    ("schema.registry.ssl.key.password", PLAIN_KEY),
+    ("schema.registry.ssl.keystore.password", PLAIN_KEY),
+    ("schema.registry.ssl.truststore.password", "a PEM truststore has no password: leave it out"),
     ("hoodie.streamer.schemaprovider.schema_post_processor", SCHEMA_FILE),
     ("hoodie.table.recordkey.fields", "set hoodie.datasource.write.recordkey.field"),
     ("hoodie.table.partition.fields", "set hoodie.datasource.write.partitionpath.field"),
@@ -236,6 +252,7 @@ pub(super) const REFUSED_PREFIXES: &[(&str, &str)] = &[
 ];
 const MERGE_RULE: &str = "choose a merge rule with --payload-class";
 const SCHEMA_FILE: &str = "give the whole schema as a file, with hoodie.streamer.schemaprovider.source.schema.file";
+const PLAIN_KEY: &str = "give the key in PEM without a password (openssl pkcs8 -topk8 -nocrypt), and leave this out";
 const OTHER_INDEX: &str = "choose one of the indexes that are done with hoodie.index.type";
 const ORDERING: &str = "name the ordering field with --source-ordering-field";
 

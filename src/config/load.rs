@@ -1,6 +1,7 @@
 //! From strings to the typed configuration: everything is checked, and everything that is wrong is told at once.
 
 mod bad_records;
+mod registry;
 
 use super::choices::{self, Choice, Refusal, TransformerKind};
 use super::keys::{self, Key};
@@ -380,24 +381,6 @@ impl<'a> Loader<'a> {
             limit: (limit < i64::MAX as u64).then_some(limit),
             dfs_root: Some(self.required(&keys::DFS_ROOT)),
             bad_records: self.bad_records(class),
-        }
-    }
-
-    fn schema_provider(&mut self) -> SchemaProviderConfig {
-        if self.raw.value("--schemaprovider-class").is_none() {
-            if self.given(&keys::SCHEMA_SOURCE_FILE).is_some() {
-                let text = format!(
-                    "{} has no effect without --schemaprovider-class FilebasedSchemaProvider",
-                    keys::SCHEMA_SOURCE_FILE.name
-                );
-                self.problem("config-missing", text);
-            }
-            return SchemaProviderConfig::None;
-        }
-        self.flag_choice("--schemaprovider-class", &choices::SCHEMA_PROVIDERS, ());
-        SchemaProviderConfig::File {
-            source: self.required(&keys::SCHEMA_SOURCE_FILE),
-            target: self.given(&keys::SCHEMA_TARGET_FILE),
         }
     }
 

@@ -188,6 +188,51 @@ pub enum SchemaProviderConfig {
     None,
     /// `FilebasedSchemaProvider`
     File { source: String, target: Option<String> },
+    /// `SchemaRegistryProvider`, and `NullTargetSchemaRegistryProvider`, which never has a target.
+    Registry(Box<SubjectsConfig>),
+}
+
+/// Where in a registry the schemas are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectsConfig {
+    pub source: RegistryAddress,
+    pub target: Option<RegistryAddress>,
+    pub registry: RegistryConfig,
+}
+
+/// How to reach a schema registry (`schema.registry.*`, `basic.auth.*`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RegistryConfig {
+    /// `schema.registry.url`, in the order in which they are tried; none: only whole addresses of subjects are known.
+    pub addresses: Vec<RegistryAddress>,
+    /// `basic.auth.user.info`, for addresses without credentials of their own.
+    pub credentials: Option<Credentials>,
+    /// `schema.registry.ssl.truststore.location`: a PEM file of the authorities that are trusted instead of the system's.
+    pub truststore: Option<String>,
+    /// `schema.registry.ssl.keystore.location`: a PEM file of our own certificate and its key.
+    pub keystore: Option<String>,
+}
+
+/// An address in a registry: of the registry itself, or of a version of a subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryAddress {
+    /// Without user info, so that it can be shown.
+    pub url: url::Url,
+    /// The user info that it was given with.
+    pub credentials: Option<Credentials>,
+}
+
+/// User and password; not to be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub user: String,
+    pub password: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Credentials")
+    }
 }
 
 /// One step of the transformer chain, its keys already resolved (`X.t1` overrides `X` for the step with id `t1`).

@@ -24,11 +24,11 @@ struct Names {
     open: Vec<String>,
 }
 
-fn full_name(name: &str, namespace: &str) -> String {
+pub(super) fn full_name(name: &str, namespace: &str) -> String {
     if name.contains('.') || namespace.is_empty() { name.to_string() } else { format!("{namespace}.{name}") }
 }
 
-fn is_primitive(name: &str) -> bool {
+pub(super) fn is_primitive(name: &str) -> bool {
     matches!(name, "null" | "boolean" | "int" | "long" | "float" | "double" | "bytes" | "string")
 }
 

@@ -1,11 +1,16 @@
 //! What can be wrong with a schema, or with rows that must fit one.
 
 /// Why a schema cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     #[error("schema file {path}: {why}")]
     File { path: String, why: String },
+    /// `retryable`: the registry could not be reached, or failed itself.
+    #[error("schema registry {address}: {what}: {why}; {instead}")]
+    Registry { address: String, what: String, why: String, instead: &'static str, retryable: bool },
+    #[error("schema {address}: {why}")]
+    Subject { address: String, why: String },
     #[error("not a usable Avro schema: {why}")]
     Parse { why: String },
     #[error("schema field {field}: {what}; {instead}")]
@@ -26,12 +31,19 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::File { .. } => "schema-file",
+            Error::Registry { .. } => "schema-registry",
+            Error::Subject { .. } => "schema-subject",
             Error::Parse { .. } => "schema-parse",
             Error::Unsupported { .. } => "schema-unsupported-type",
             Error::Evolution { .. } => "schema-evolution",
             Error::Row { .. } => "schema-row",
             Error::Internal { .. } => "internal",
         }
+    }
+
+    /// Whether the same may go through later without anybody's help.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Error::Registry { retryable: true, .. })
     }
 
     /// A failure that the checks before should have ruled out.

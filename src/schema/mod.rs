@@ -5,16 +5,20 @@
 
 mod admit;
 mod avro;
+mod changes;
 mod error;
 mod evolve;
 mod from_arrow;
 mod provider;
+mod registry;
 mod rewrite;
 
 pub use admit::admit;
+pub use changes::changes;
 pub use error::{Error, Result};
 pub use evolve::{EvolutionOptions, deduce_writer_schema};
-pub use provider::{ProvidedSchemas, provide};
+pub use provider::{ProvidedSchemas, SchemaProvider};
+pub use registry::Registry;
 pub use rewrite::rewrite;
 
 use arrow::datatypes::SchemaRef;

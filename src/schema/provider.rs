@@ -1,8 +1,9 @@
-//! Schema providers: `FilebasedSchemaProvider`, so far.
+//! Schema providers: `FilebasedSchemaProvider`, and those of a registry.
 
-use super::{Error, Result, TableSchema};
-use crate::config::SchemaProviderConfig;
+use super::{Error, Registry, Result, TableSchema, changes};
+use crate::config::{RegistryAddress, SchemaProviderConfig};
 use crate::storage::Storage;
+use futures::future::OptionFuture;
 
 /// A schema provider's answer.
 #[derive(Debug, Clone)]
@@ -12,22 +13,80 @@ pub struct ProvidedSchemas {
     pub target: Option<TableSchema>,
 }
 
-/// Reads the provider's schemas; `Ok(None)` when there is no provider.
-pub async fn provide(config: &SchemaProviderConfig) -> Result<Option<ProvidedSchemas>> {
-    match config {
-        SchemaProviderConfig::None => Ok(None),
-        SchemaProviderConfig::File { source, target } => {
-            let source = read(source).await?;
-            let target = match target {
-                Some(target) => Some(read(target).await?),
-                None => None,
-            };
-            Ok(Some(ProvidedSchemas { source, target }))
+/// Where schemas come from; asked again each round, since files and the newest versions of subjects change.
+#[derive(Debug)]
+pub struct SchemaProvider {
+    config: SchemaProviderConfig,
+    registry: Option<Registry>,
+    last: Option<ProvidedSchemas>,
+}
+
+impl SchemaProvider {
+    /// Connects to nothing yet. Fails for certificates that cannot be used.
+    pub fn open(config: &SchemaProviderConfig) -> Result<SchemaProvider> {
+        let registry = match config {
+            SchemaProviderConfig::Registry(subjects) => Some(Registry::open(&subjects.registry)?),
+            _ => None,
+        };
+        Ok(SchemaProvider { config: config.clone(), registry, last: None })
+    }
+
+    /// The schemas as they are now, and a line in the log if they have changed; `Ok(None)` when there is no provider. What
+    /// has not changed is not parsed again.
+    pub async fn provide(&mut self) -> Result<Option<ProvidedSchemas>> {
+        let (source, target) = match &self.config {
+            SchemaProviderConfig::None => return Ok(None),
+            SchemaProviderConfig::File { source, target } => {
+                let source = self.of_file(source).await?;
+                let target = OptionFuture::from(target.as_ref().map(|target| self.of_file(target))).await;
+                (source, target.transpose()?)
+            }
+            SchemaProviderConfig::Registry(subjects) => {
+                let source = self.of_subject(&subjects.source).await?;
+                let target = OptionFuture::from(subjects.target.as_ref().map(|target| self.of_subject(target))).await;
+                (source, target.transpose()?)
+            }
+        };
+        if let Some(last) = &self.last {
+            tell("source schema", &last.source, &source);
+            if let (Some(before), Some(after)) = (&last.target, &target) {
+                tell("target schema", before, after);
+            }
+        }
+        self.last = Some(ProvidedSchemas { source, target });
+        Ok(self.last.clone())
+    }
+
+    async fn of_file(&self, path: &str) -> Result<TableSchema> {
+        let text = read(path).await?;
+        self.parsed(&text).map_err(|e| Error::File { path: path.to_string(), why: e.to_string() })
+    }
+
+    async fn of_subject(&self, address: &RegistryAddress) -> Result<TableSchema> {
+        let Some(registry) = &self.registry else {
+            return Err(Error::internal("ask the schema registry", "there is none"));
+        };
+        let text = registry.subject(address).await?;
+        self.parsed(&text).map_err(|e| Error::Subject { address: address.url.to_string(), why: e.to_string() })
+    }
+
+    fn parsed(&self, text: &str) -> Result<TableSchema> {
+        let last = self.last.iter().flat_map(|last| std::iter::once(&last.source).chain(&last.target));
+        match last.into_iter().find(|schema| *schema.given == *text) {
+            Some(same) => Ok(same.clone()),
+            None => TableSchema::from_avro(text),
         }
     }
 }
 
-async fn read(path: &str) -> Result<TableSchema> {
+fn tell(what: &str, before: &TableSchema, after: &TableSchema) {
+    let changes = changes(&before.arrow, &after.arrow);
+    if !changes.is_empty() {
+        tracing::info!(changes = changes.join(", "), "the {what} has changed");
+    }
+}
+
+async fn read(path: &str) -> Result<String> {
     let failed = |why: String| Error::File { path: path.to_string(), why };
     let (folder, name) = match path.rsplit_once('/') {
         Some(("", name)) => ("/", name),
@@ -36,6 +95,5 @@ async fn read(path: &str) -> Result<TableSchema> {
     };
     let storage = Storage::open(folder).map_err(|e| failed(e.to_string()))?;
     let bytes = storage.get(name).await.map_err(|e| failed(e.to_string()))?;
-    let text = std::str::from_utf8(&bytes).map_err(|e| failed(format!("not UTF-8: {e}")))?;
-    TableSchema::from_avro(text).map_err(|e| failed(e.to_string()))
+    String::from_utf8(bytes.to_vec()).map_err(|e| failed(format!("not UTF-8: {e}")))
 }

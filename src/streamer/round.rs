@@ -13,7 +13,7 @@ use crate::config::{BadRecordPolicy, Operation, StreamerConfig, mask_urls};
 use crate::index::Tagged;
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
-use crate::schema::{self, EvolutionOptions, ProvidedSchemas, TableSchema};
+use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
 use crate::source::{self, Fetch, FetchRequest, POSITION_COLUMN, Source};
 use crate::table::{FileSystemView, Table, Timeline};
 use crate::transform::{self, Transformed};
@@ -38,6 +38,8 @@ pub(super) enum Outcome {
 pub(super) struct Streamer {
     pub(super) config: StreamerConfig,
     pub(super) source: Arc<dyn Source>,
+    pub(super) provider: SchemaProvider,
+    /// What the provider said at the beginning of this round.
     pub(super) provided: Option<ProvidedSchemas>,
     /// `None` until the first round has something to commit.
     pub(super) table: Option<Table>,
@@ -74,9 +76,9 @@ impl Streamer {
         let table = open::open(&config).await?;
         let (rule, origin) = open::merge_rule(&config, table.as_ref())?;
         tracing::info!(rule = ?rule.0, from = origin, "merge rule in force");
-        let provided = schema::provide(&config.schema).await?;
+        let provider = SchemaProvider::open(&config.schema)?;
         let source = source::open(&config.source, config.write.workers)?;
-        Ok(Streamer { config, source, provided, table, rule, cancel, metrics })
+        Ok(Streamer { config, source, provider, provided: None, table, rule, cancel, metrics })
     }
 
     pub fn config(&self) -> &StreamerConfig {
@@ -88,6 +90,8 @@ impl Streamer {
         let mut stages = Stages::start(self.metrics.clone());
         let mut report = RoundReport { operation: self.operation_name(), ..Default::default() };
 
+        stages.enter("schema");
+        self.provided = self.provider.provide().await?;
         stages.enter("timeline");
         let timeline = self.look().await?;
         let stored = match &self.table {
@@ -266,6 +270,10 @@ impl Streamer {
             None => TableSchema::from_arrow(&transformed.schema, name)?,
         };
         let writer = schema::deduce_writer_schema(&incoming, table.as_ref(), self.evolution())?;
+        let changes = table.map(|table| schema::changes(&table.arrow, &writer.arrow)).unwrap_or_default();
+        if !changes.is_empty() {
+            tracing::info!(changes = changes.join(", "), "the table's schema changes with this commit");
+        }
         Ok(Schemas { writer, inferred: if was_inferred { Some(source) } else { frozen } })
     }
 

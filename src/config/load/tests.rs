@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod registry;
+
 const FLAGS: &[(&str, &str)] =
     &[("--target-base-path", "/t"), ("--target-table", "trips"), ("--table-type", "COPY_ON_WRITE")];
 const PROPERTIES: &[&str] = &["hoodie.streamer.source.dfs.root=/in", "hoodie.datasource.write.recordkey.field=id"];
@@ -113,7 +115,12 @@ fn words_that_are_not_done_misspelt_or_foreign_are_refused_by_name() {
         ("--source-class", "com.acme.JsonDFSSource", unsupported, &["not a class of Hudi"]),
         ("--payload-class", "org.apache.hudi.common.model.PartialUpdateAvroPayload", unsupported, &["Default"]),
         ("--payload-class", "com.acme.DefaultHoodieRecordPayload", unsupported, &["not a class of Hudi"]),
-        ("--schemaprovider-class", "SchemaRegistryProvider", unsupported, &["FilebasedSchemaProvider"]),
+        (
+            "--schemaprovider-class",
+            "HiveSchemaProvider",
+            unsupported,
+            &["FilebasedSchemaProvider", "SchemaRegistryProvider"],
+        ),
         ("--transformer-class", "FlatteningTransformer", unsupported, &["SqlQueryBasedTransformer"]),
         ("--transformer-class", "com.acme.SqlQueryBasedTransformer", unsupported, &["not a class of Hudi"]),
         ("--source-limit", "10k", bad, &["whole number"]),
@@ -153,7 +160,10 @@ fn settings_that_would_change_the_table_are_refused_by_name() {
         ("hoodie.payload.delete.field=gone", "config-unsupported", &["_hoodie_is_deleted"]),
         ("hoodie.write.record.merge.mode=EVENT_TIME_ORDERING", "config-unsupported", &["--payload-class"]),
         ("hoodie.compaction.record.merger.strategy=x", "config-unsupported", &["--payload-class"]),
-        ("hoodie.streamer.schemaprovider.registry.url=http://h/s", "config-unsupported", &["source.schema.file"]),
+        ("hoodie.streamer.schemaprovider.registry.schemaconverter=x", "config-unsupported", &["as Avro"]),
+        ("hoodie.streamer.schemaprovider.registry.baseUrl=http://h", "config-unsupported", &["registry.url"]),
+        ("hoodie.streamer.schemaprovider.schema_post_processor=x", "config-unsupported", &["source.schema.file"]),
+        ("schema.registry.ssl.key.password=x", "config-unsupported", &["nocrypt"]),
         ("hoodie.bulkinsert.user.defined.partitioner.class=x", "config-unsupported", &["sort.mode"]),
         ("hoodie.datasource.write.keygenerator.type=CUSTOM", "config-unsupported", &["SIMPLE"]),
         // Values.

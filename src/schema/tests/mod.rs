@@ -209,7 +209,7 @@ async fn a_schema_file_that_cannot_be_used_is_named() {
     std::fs::write(path("cut.avsc"), "{").expect("written");
     std::fs::write(path("latin.avsc"), b"\xe9").expect("written");
     let provide = async |source: String, target: Option<String>| {
-        super::provide(&crate::config::SchemaProviderConfig::File { source, target }).await
+        SchemaProvider::open(&crate::config::SchemaProviderConfig::File { source, target })?.provide().await
     };
     let both = provide(format!("file://{}", path("good.avsc")), Some(path("good.avsc"))).await.expect("usable");
     let both = both.expect("a provider");

@@ -159,7 +159,8 @@ impl<'a> Cursor<'a> {
                 return Ok(total);
             }
             if count < 0 {
-                self.counted_size()?;
+                // The size of the block in bytes follows, which nobody here needs.
+                self.long()?;
             }
             let count = count.unsigned_abs();
             if count > self.remaining() as u64 {
@@ -173,15 +174,6 @@ impl<'a> Cursor<'a> {
                 }
             }
             total += count as usize;
-        }
-    }
-
-    /// The size in bytes of a block, after a negative count.
-    fn counted_size(&mut self) -> Fallible<usize> {
-        let size = self.long()?;
-        match usize::try_from(size) {
-            Ok(size) if size <= self.remaining() => Ok(size),
-            _ => self.fail(format!("a block of {size} bytes, of which only {} are there", self.remaining())),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use arrow::array::*;
-use arrow::datatypes::{Decimal128Type, Float64Type, Int64Type};
+use arrow::datatypes::Int64Type;
 
 mod errors;
 mod twin;
