@@ -49,6 +49,11 @@ impl Error {
     /// Whether the same round may go through later without anybody's help: the storage, or the schema registry, said so.
     pub fn is_retryable(&self) -> bool {
         use crate::{index, service, source, storage, table, write};
+        if let Error::Source(e) = self
+            && e.is_retryable()
+        {
+            return true;
+        }
         let storage = match self {
             Error::Storage(e)
             | Error::Source(source::Error::Storage(e))

@@ -1,8 +1,8 @@
 //! Words that name one of a few things: what is done, and what Hudi knows besides.
 
 use super::{
-    BadRecordPolicy, BulkInsertSortMode, IndexType, KeyGeneratorClass, Operation, ParquetCodec, PayloadClass,
-    SourceClass, TableType, TimelineTimezone, TimestampType,
+    BadRecordPolicy, BulkInsertSortMode, IndexType, KafkaCheckpointType, KeyGeneratorClass, OffsetReset, Operation,
+    ParquetCodec, PayloadClass, SourceClass, TableType, TimelineTimezone, TimestampType, Tombstones,
 };
 
 /// A choice: words for what is done, and words that Hudi knows but we do not do yet.
@@ -67,10 +67,12 @@ pub(super) const OPERATIONS: Choice<Operation> = Choice {
 };
 
 pub(super) const SOURCES: Choice<SourceClass> = Choice {
-    done: &[("JsonDFSSource", SourceClass::JsonDfs)],
+    done: &[
+        ("JsonDFSSource", SourceClass::JsonDfs),
+        ("JsonKafkaSource", SourceClass::JsonKafka),
+        ("AvroKafkaSource", SourceClass::AvroKafka),
+    ],
     later: &[
-        "JsonKafkaSource",
-        "AvroKafkaSource",
         "ProtoKafkaSource",
         "AvroDFSSource",
         "ParquetDFSSource",
@@ -280,3 +282,20 @@ pub(super) const REPORTERS: Choice<()> = Choice {
 };
 
 pub(super) const TERMINATIONS: Choice<()> = Choice { done: &[("NoNewDataTerminationStrategy", ())], later: &[] };
+
+pub(super) const OFFSET_RESETS: Choice<OffsetReset> = Choice {
+    done: &[("latest", OffsetReset::Latest), ("earliest", OffsetReset::Earliest), ("group", OffsetReset::Group)],
+    later: &[],
+};
+
+pub(super) const KAFKA_CHECKPOINT_TYPES: Choice<KafkaCheckpointType> = Choice {
+    done: &[
+        ("string", KafkaCheckpointType::String),
+        ("timestamp", KafkaCheckpointType::Timestamp),
+        ("single_offset", KafkaCheckpointType::SingleOffset),
+    ],
+    later: &[],
+};
+
+pub(super) const TOMBSTONES: Choice<Tombstones> =
+    Choice { done: &[("skip", Tombstones::Skip), ("delete", Tombstones::Delete)], later: &[] };

@@ -12,6 +12,15 @@ pub(super) struct Key {
     pub doc: &'static str,
 }
 
+impl Key {
+    /// Whether only Kafka sources look at it.
+    pub fn is_kafkas(&self) -> bool {
+        let of_client = ["bootstrap.servers", "group.id", "auto.offset.reset", "default.api.timeout.ms"];
+        let prefixes = ["hoodie.streamer.source.kafka.", "hoodie.streamer.kafka."];
+        of_client.contains(&self.name) || prefixes.iter().any(|prefix| self.name.starts_with(prefix))
+    }
+}
+
 macro_rules! keys {
     ($($id:ident = $name:literal $([$($alias:literal),+])?, $default:literal, $doc:literal;)+) => {
         $(pub(super) const $id: Key = Key { name: $name, aliases: &[$($($alias),+)?], default: $default, doc: $doc };)+
@@ -30,6 +39,22 @@ keys! {
     ERROR_TABLE = "hoodie.errortable.enable", "false", "quarantine bad records to a Hudi table";
     ERROR_TABLE_PATH = "hoodie.errortable.base.path", "", "base path of that table";
     ERROR_TABLE_NAME = "hoodie.errortable.target.table.name", "", "name of that table";
+    KAFKA_TOPIC = "hoodie.streamer.source.kafka.topic", "", "topic that JsonKafkaSource and AvroKafkaSource read";
+    BOOTSTRAP_SERVERS = "bootstrap.servers", "", "brokers of Kafka sources; other settings of a Kafka client stand beside it, without a prefix";
+    GROUP_ID = "group.id", "", "consumer group: for auto.offset.reset=group and for telling offsets";
+    OFFSET_RESET = "auto.offset.reset", "latest", "where a job without a checkpoint begins: latest, earliest, or group (what group.id has committed)";
+    API_TIMEOUT = "default.api.timeout.ms", "30000", "longest wait for an answer of the brokers";
+    MAX_EVENTS = "hoodie.streamer.kafka.source.maxEvents", "5000000", "most offsets a round, where --source-limit is not given";
+    MIN_PARTITIONS = "hoodie.streamer.source.kafka.minPartitions", "0", "pieces that a round is read in, at the least";
+    KAFKA_CHECKPOINT_TYPE = "hoodie.streamer.source.kafka.checkpoint.type", "string", "how --checkpoint is read: string (topic,0:1,1:2), timestamp (epoch milliseconds) or single_offset";
+    FAIL_ON_DATA_LOSS = "hoodie.streamer.source.kafka.enable.failOnDataLoss", "false", "fail when offsets have expired before they were read";
+    COMMIT_OFFSET = "hoodie.streamer.source.kafka.enable.commit.offset", "false", "tell group.id the position after each commit";
+    APPEND_OFFSETS = "hoodie.streamer.source.kafka.append.offsets", "false", "add columns with a row's offset, partition, timestamp and message key";
+    TOMBSTONES = "hoodie.streamer.source.kafka.tombstones", "skip", "ours: what a message without value does: skip, or delete the row of the message key";
+    ROUND_BYTES = "hoodie.streamer.source.kafka.round.max.bytes", "268435456", "ours: messages a round of a continuous job, about; 0: no bound";
+    ROUND_SECONDS = "hoodie.streamer.source.kafka.round.max.seconds", "60", "ours: time a round of a continuous job takes, about; 0: no bound";
+    IGNORED_PREFIXES = "hoodie.streamer.source.kafka.ignore.prefix.config.list", "", "comma list of prefixes of settings that are not for the Kafka client";
+    SHUTDOWN_GRACE = "hoodie.streamer.shutdown.grace.seconds", "20", "ours: how long a round may go on after SIGTERM before it is given up";
     SCHEMA_SOURCE_FILE = "hoodie.streamer.schemaprovider.source.schema.file", "", "Avro schema of the input (FilebasedSchemaProvider)";
     SCHEMA_TARGET_FILE = "hoodie.streamer.schemaprovider.target.schema.file", "", "Avro schema of the table; default: that of the input, or of the transformed rows";
     SCHEMA_SOURCE_URL = "hoodie.streamer.schemaprovider.registry.url", "", "whole address of the input's subject, as http://127.0.0.1:8081/subjects/trip-value/versions/latest (SchemaRegistryProvider)";
@@ -183,6 +208,8 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.simple.index.use.caching",
     "hoodie.simple.index.input.storage.level",
     "hoodie.sensitive.config.keys",
+    "hoodie.streamer.source.kafka.retry.",
+    "hoodie.streamer.source.kafka.fetch_partition.time.out",
     "hoodie.fail.on.timeline.archiving",
     "hoodie.fail.writes.on.inline.table.service.exception",
     "hoodie.parquet.outputtimestamptype",
@@ -243,6 +270,9 @@ pub(super) const REFUSED_PREFIXES: &[(&str, &str)] = &[
     ("schema.registry.ssl.key.password", PLAIN_KEY),
     ("schema.registry.ssl.keystore.password", PLAIN_KEY),
     ("schema.registry.ssl.truststore.password", "a PEM truststore has no password: leave it out"),
+    ("hoodie.streamer.source.json.kafka.processor.", "shape the rows with a transformer"),
+    ("hoodie.streamer.source.kafka.proto.", "ProtoKafkaSource is not done yet"),
+    ("hoodie.streamer.source.kafka.offset.skip.buffer.minutes", "start from a timestamp, with --checkpoint"),
     ("hoodie.streamer.schemaprovider.schema_post_processor", SCHEMA_FILE),
     ("hoodie.table.recordkey.fields", "set hoodie.datasource.write.recordkey.field"),
     ("hoodie.table.partition.fields", "set hoodie.datasource.write.partitionpath.field"),
@@ -277,9 +307,6 @@ pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.meta.sync.", "catalog sync"),
     ("hoodie.meta_sync.", "catalog sync"),
     ("hoodie.write.commit.callback.", "commit callbacks"),
-    ("hoodie.streamer.source.kafka.", "Kafka sources"),
-    ("hoodie.streamer.kafka.", "Kafka sources"),
-    ("hoodie.streamer.source.json.kafka.", "Kafka sources"),
     ("hoodie.streamer.source.dfs.datepartitioned.", "DatePartitionPathSelector"),
     ("hoodie.streamer.source.hoodieincr.", "HoodieIncrSource"),
     ("hoodie.streamer.source.cloud.", "sources over cloud events"),
@@ -317,4 +344,15 @@ pub(super) const SAME_AS_FLAG: &[(&str, &str)] = &[
 /// Names of Hudi's keys, for those that are known but not done.
 pub(super) fn known_to_hudi() -> impl Iterator<Item = &'static str> {
     include_str!("known_keys.txt").lines().filter(|l| !l.is_empty() && !l.starts_with('#'))
+}
+
+/// From here on a name counts as misspelt rather than foreign.
+const NEAR: f64 = 0.85;
+
+/// The key whose name is nearest, if one is near.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    let ours = ALL.iter().map(|k| k.name).chain(FIXED.iter().map(|f| f.0));
+    let all = ours.chain(known_to_hudi());
+    let scored = all.map(|known| (strsim::normalized_damerau_levenshtein(known, name), known));
+    scored.filter(|(score, _)| *score >= NEAR).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }

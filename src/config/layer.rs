@@ -20,8 +20,6 @@ const OLD_PREFIX: &str = "hoodie.deltastreamer.";
 const NEW_PREFIX: &str = "hoodie.streamer.";
 /// Words that make a key secret, besides those that always do (`HoodieWriteConfig`, 0.15).
 const SENSITIVE_KEYS: &str = "hoodie.sensitive.config.keys";
-/// From here on a name counts as misspelt rather than foreign.
-const NEAR: f64 = 0.85;
 
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\$\{(env|file):([^}]*)\}").expect("a good pattern"));
 
@@ -106,6 +104,11 @@ impl Settings {
         std::iter::once(&key.name).chain(key.aliases).find_map(|name| self.map.get(*name))
     }
 
+    /// Everything that is set.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Setting)> {
+        self.map.iter().map(|(name, setting)| (name.as_str(), setting))
+    }
+
     /// A setting that is no key of the registry (overrides of a transformer step).
     pub fn get_named(&self, name: &str) -> Option<&Setting> {
         self.map.get(name)
@@ -166,7 +169,7 @@ impl Settings {
             self.warnings.push(format!("{at}: {name} has no effect: {what} is not done yet"));
             return;
         }
-        let nearest = nearest(name);
+        let nearest = keys::nearest(name);
         let hint = nearest.map(|n| format!("; did you mean {n}?")).unwrap_or_default();
         if !name.starts_with("hoodie.") {
             self.warnings.push(format!("{at}: {name} has no effect: it is a setting for a Kafka client{hint}"));
@@ -204,14 +207,6 @@ impl Settings {
 
 fn is_idle(name: &str) -> bool {
     name.ends_with(".parallelism") || IDLE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// The key whose name is nearest, if one is near.
-fn nearest(name: &str) -> Option<&'static str> {
-    let ours = keys::ALL.iter().map(|k| k.name).chain(FIXED.iter().map(|f| f.0));
-    let all = ours.chain(keys::known_to_hudi());
-    let scored = all.map(|known| (strsim::normalized_damerau_levenshtein(known, name), known));
-    scored.filter(|(score, _)| *score >= NEAR).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
 /// `${env:X}` and `${file:path}` in a value.

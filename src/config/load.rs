@@ -375,11 +375,16 @@ impl<'a> Loader<'a> {
     fn source(&mut self) -> SourceConfig {
         let class = self.flag_choice("--source-class", &choices::SOURCES, SourceClass::JsonDfs);
         let limit: u64 = self.flag_number("--source-limit", u64::MAX);
+        // Hudi's own default is Long.MAX_VALUE, which people pass on by hand.
+        let limit = (limit < i64::MAX as u64).then_some(limit);
+        if !class.is_kafka() {
+            self.not_kafka();
+        }
         SourceConfig {
             class,
-            // Hudi's own default is Long.MAX_VALUE, which people pass on by hand.
-            limit: (limit < i64::MAX as u64).then_some(limit),
-            dfs_root: Some(self.required(&keys::DFS_ROOT)),
+            limit,
+            dfs_root: (class == SourceClass::JsonDfs).then(|| self.required(&keys::DFS_ROOT)),
+            kafka: class.is_kafka().then(|| self.kafka(limit)),
             bad_records: self.bad_records(class),
         }
     }
@@ -484,6 +489,7 @@ impl<'a> Loader<'a> {
             retry_on_source_failures: self.raw.has("--retry-on-source-failures"),
             retry_interval: Duration::from_secs(self.flag_number("--retry-interval-seconds", 30)),
             max_retry_count: self.flag_number("--max-retry-count", 3),
+            shutdown_grace: Duration::from_secs(self.number(&keys::SHUTDOWN_GRACE, "a number of seconds")),
             max_rounds_without_new_data,
             dry_run: self.raw.has("--dry-run"),
             explain: self.raw.has("--explain"),
@@ -493,6 +499,7 @@ impl<'a> Loader<'a> {
     }
 }
 
+mod kafka;
 mod metrics;
 
 #[cfg(test)]

@@ -144,6 +144,8 @@ pub struct SourceConfig {
     /// For DFS sources: `hoodie.streamer.source.dfs.root`.
     pub dfs_root: Option<String>,
     pub bad_records: BadRecordsConfig,
+    /// For Kafka sources.
+    pub kafka: Option<KafkaConfig>,
 }
 
 /// What becomes of records that cannot be decoded or keyed (`hoodie.streamer.source.bad.records.*`, `hoodie.errortable.*`).
@@ -180,6 +182,73 @@ pub enum QuarantineTarget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceClass {
     JsonDfs,
+    JsonKafka,
+    AvroKafka,
+}
+
+impl SourceClass {
+    /// Reads a topic rather than files.
+    pub fn is_kafka(self) -> bool {
+        matches!(self, SourceClass::JsonKafka | SourceClass::AvroKafka)
+    }
+}
+
+/// A topic and how it is read (`hoodie.streamer.source.kafka.*`).
+#[derive(Debug, Clone)]
+pub struct KafkaConfig {
+    pub topic: String,
+    /// Settings of the client, by librdkafka's names; `bootstrap.servers` among them.
+    pub client: Vec<(String, String)>,
+    /// `auto.offset.reset`: where a job without a checkpoint begins.
+    pub reset: OffsetReset,
+    /// `group.id`
+    pub group: Option<String>,
+    /// `.checkpoint.type`: how `--checkpoint` is to be read.
+    pub checkpoint_type: KafkaCheckpointType,
+    /// `.minPartitions`: pieces that a round's ranges are cut into, at the least.
+    pub min_partitions: u64,
+    /// Most offsets of a round: `--source-limit`, else `hoodie.streamer.kafka.source.maxEvents`.
+    pub max_events: u64,
+    /// `.enable.failOnDataLoss`
+    pub fail_on_data_loss: bool,
+    /// `.enable.commit.offset`: tell the group after each commit.
+    pub commit_offset: bool,
+    /// `.append.offsets`
+    pub append_offsets: bool,
+    /// `.tombstones` (ours)
+    pub tombstones: Tombstones,
+    /// `.round.max.bytes` (ours): where a continuous job cuts a round; `None`: never.
+    pub round_bytes: Option<u64>,
+    /// `.round.max.seconds` (ours): the same by the time a round takes.
+    pub round_time: Option<Duration>,
+    /// `default.api.timeout.ms`: how long a question to the broker may take.
+    pub timeout: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffsetReset {
+    Latest,
+    Earliest,
+    Group,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KafkaCheckpointType {
+    /// `topic,0:1,1:2`
+    String,
+    /// Epoch milliseconds.
+    Timestamp,
+    /// One offset, of a topic of one partition.
+    SingleOffset,
+}
+
+/// What a message without a value means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tombstones {
+    /// Nothing, as in Hudi.
+    Skip,
+    /// The row whose record key is the message's key is deleted.
+    Delete,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -356,6 +425,8 @@ pub struct RunConfig {
     pub retry_on_source_failures: bool,
     pub retry_interval: Duration,
     pub max_retry_count: u32,
+    /// `hoodie.streamer.shutdown.grace.seconds` (ours): how long a round may go on after SIGTERM before it is given up.
+    pub shutdown_grace: Duration,
     /// `NoNewDataTerminationStrategy`: stop after this many rounds without a commit.
     pub max_rounds_without_new_data: Option<u32>,
     /// Ours: do all but writing.

@@ -1,4 +1,4 @@
-//! Where rows come from: files (later Kafka), decoded straight to Arrow, and the position after them.
+//! Where rows come from: files and topics, decoded straight to Arrow, and the position after them.
 //!
 //! Knows schemas and storage; no table, no keys. Look at [`Source`] first. Invariants: a [`Fetch`] can be read more than
 //! once and gives the same rows in the same order (partition 0 first); a row's position
@@ -6,14 +6,17 @@
 
 pub mod decode;
 pub mod dfs;
+pub mod kafka;
 mod reject;
 
 pub use reject::{BadRecords, Reason, Rejected, Rejects};
 
+use crate::schema::TableSchema;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::streaming::PartitionStream;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Name of the hidden column (UInt64, not null, last) that says where a row came from; present when asked for.
 pub const POSITION_COLUMN: &str = "_hoodie_streamer_source_position";
@@ -25,7 +28,7 @@ pub struct FetchRequest {
     pub from: Option<String>,
     pub limit: Option<u64>,
     /// Reader schema; `None`: infer it over the whole batch.
-    pub schema: Option<SchemaRef>,
+    pub schema: Option<TableSchema>,
     /// Append [`POSITION_COLUMN`].
     pub positions: bool,
 }
@@ -44,6 +47,13 @@ pub struct Fetch {
 pub struct FetchStats {
     pub files: u64,
     pub bytes: u64,
+    /// Offsets of a topic that this batch covers.
+    pub events: u64,
+    pub topic: Option<String>,
+    /// Offsets of each partition that were not in the table when the batch began.
+    pub lag: Vec<(i32, i64)>,
+    /// Offsets that expired before they were read.
+    pub lost: u64,
     /// Things the user should know (files that will never be read, …), to be logged as warnings.
     pub warnings: Vec<String>,
 }
@@ -58,6 +68,43 @@ pub struct Batches {
     pub rejects: Arc<Rejects>,
     /// Bytes of input read so far, for the progress bar.
     pub bytes_read: Arc<AtomicU64>,
+    /// When the rows read so far were made.
+    pub times: Arc<EventTimes>,
+}
+
+/// The oldest and the newest time (epoch milliseconds) of the messages of a batch.
+#[derive(Debug)]
+pub struct EventTimes {
+    oldest: AtomicI64,
+    newest: AtomicI64,
+}
+
+impl Default for EventTimes {
+    fn default() -> EventTimes {
+        EventTimes { oldest: AtomicI64::new(i64::MAX), newest: AtomicI64::new(i64::MIN) }
+    }
+}
+
+impl EventTimes {
+    pub fn saw(&self, ms: i64) {
+        self.oldest.fetch_min(ms, Ordering::Relaxed);
+        self.newest.fetch_max(ms, Ordering::Relaxed);
+    }
+
+    /// `None` where no message had a time.
+    pub fn range(&self) -> Option<(i64, i64)> {
+        let (oldest, newest) = (self.oldest.load(Ordering::Relaxed), self.newest.load(Ordering::Relaxed));
+        (oldest <= newest).then_some((oldest, newest))
+    }
+}
+
+/// A record as it came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Raw {
+    pub value: bytes::Bytes,
+    /// Key and time of a message.
+    pub key: Option<bytes::Bytes>,
+    pub timestamp_ms: Option<i64>,
 }
 
 /// A source of rows.
@@ -67,12 +114,17 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetch>;
     /// Where the row with this [`POSITION_COLUMN`] value of the last fetch came from: `file:line`. May read the input again.
     async fn describe(&self, position: u64) -> String;
-    /// The bytes of that record as they came, if they can be had again. May read the input again.
-    async fn raw(&self, _position: u64) -> Option<bytes::Bytes> {
-        None
+    /// The records at these positions of the last fetch as they came, in the same order; `None` for one that cannot be had
+    /// again. Reads the input again: for the few that became a row and were refused as such.
+    async fn raw(&self, positions: &[u64]) -> Result<Vec<Option<Raw>>> {
+        Ok(vec![None; positions.len()])
     }
     /// After the commit that holds `checkpoint`.
     async fn on_commit(&self, checkpoint: &str) -> Result<()>;
+    /// How long a continuous job waits after a round without new data.
+    fn idle_wait(&self) -> Duration {
+        Duration::from_secs(1)
+    }
 }
 
 /// Why rows cannot be had.
@@ -100,12 +152,39 @@ pub enum Error {
     QuarantineFull { records: u64, bytes: u64 },
     #[error(transparent)]
     Schema(#[from] decode::json::JsonError),
+    #[error(transparent)]
+    TableSchema(#[from] crate::schema::Error),
     #[error("{file}: {cause}")]
     LineTooLong { file: String, cause: decode::lines::LineTooLong },
     #[error("{file}: {why}")]
     Unreadable { file: String, why: String },
     #[error("the schema cannot be inferred: {0}")]
     Inference(#[from] decode::infer::InferError),
+    #[error("the Kafka client cannot be made: {why}")]
+    KafkaClient { why: String },
+    #[error("cannot {doing} of topic {topic} (brokers {brokers}): {why}")]
+    Kafka { doing: &'static str, topic: String, brokers: String, why: String, retryable: bool },
+    #[error(
+        "topic {topic} does not exist on brokers {brokers}: correct hoodie.streamer.source.kafka.topic or bootstrap.servers, \
+         or create it"
+    )]
+    NoTopic { topic: String, brokers: String },
+    #[error(
+        "checkpoint {checkpoint:?} does not fit topic {topic}: {why}; give a position with --checkpoint {topic},0:<offset>,… , \
+         or start anew with --ignore-checkpoint <any text>"
+    )]
+    KafkaCheckpoint { checkpoint: String, topic: String, why: String },
+    #[error(
+        "some messages of topic {topic} have expired before they were read, and \
+         hoodie.streamer.source.kafka.enable.failOnDataLoss=true: {partitions}; go on with --checkpoint at the earliest offsets, \
+         or set it to false"
+    )]
+    KafkaDataLoss { topic: String, partitions: String },
+    #[error(
+        "offset {offset} of topic {topic}, partition {partition}, was deleted while the round was read; the next round says what \
+         is lost"
+    )]
+    KafkaVanished { topic: String, partition: i32, offset: i64 },
     #[error("{what}: {why}")]
     Worker { what: &'static str, why: String },
 }
@@ -124,7 +203,23 @@ impl Error {
             Error::LineTooLong { .. } => "source-line-too-long",
             Error::Unreadable { .. } => "source-unreadable-file",
             Error::Inference(e) => e.code(),
+            Error::KafkaClient { .. } => "kafka-client",
+            Error::Kafka { .. } => "kafka-broker",
+            Error::NoTopic { .. } => "kafka-no-topic",
+            Error::KafkaCheckpoint { .. } => "source-foreign-checkpoint",
+            Error::KafkaDataLoss { .. } => "kafka-data-loss",
+            Error::KafkaVanished { .. } => "kafka-vanished",
+            Error::TableSchema(e) => e.code(),
             Error::Worker { .. } => "internal",
+        }
+    }
+
+    /// Whether the same may go through later without anybody's help.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::Kafka { retryable, .. } => *retryable,
+            Error::KafkaVanished { .. } => true,
+            _ => false,
         }
     }
 }
@@ -136,5 +231,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub fn open(config: &crate::config::SourceConfig, workers: usize) -> Result<Arc<dyn Source>> {
     match config.class {
         crate::config::SourceClass::JsonDfs => Ok(Arc::new(dfs::JsonDfsSource::open(config, workers)?)),
+        crate::config::SourceClass::JsonKafka | crate::config::SourceClass::AvroKafka => {
+            Ok(Arc::new(kafka::KafkaSource::open(config)?))
+        }
     }
 }

@@ -7,8 +7,6 @@ use crate::observe::{Metrics, Server};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// With `--min-sync-interval-seconds 0` Hudi polls an idle source in a hot loop; we wait this long.
-const IDLE_WAIT: Duration = Duration::from_secs(1);
 /// First and longest wait between tries after a failure that may pass.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
@@ -68,7 +66,8 @@ async fn rounds(streamer: &mut Streamer, cancel: &CancellationToken) -> Result<(
                     tracing::info!(rounds = idle_rounds, "no new data: stopping as the termination strategy says");
                     return Ok(());
                 }
-                interval.max(IDLE_WAIT).saturating_sub(started.elapsed())
+                // Hudi polls an idle source in a hot loop.
+                interval.max(streamer.source.idle_wait()).saturating_sub(started.elapsed())
             }
             Err(Error::Interrupted) => break,
             Err(e) if e.is_retryable() => {

@@ -105,7 +105,7 @@ impl Streamer {
         let table_schema = self.table_schema(&timeline).await?;
         let frozen =
             stored.as_ref().and_then(|s| s.inferred_schema.as_deref()).map(TableSchema::from_avro).transpose()?;
-        let reader = self.reader_schema(frozen.as_ref(), table_schema.as_ref());
+        let reader = self.reader_schema(frozen.as_ref(), table_schema.as_ref())?;
         let fetch = self.fetch(resume.clone(), reader.as_ref()).await?;
         report.files_read = fetch.stats.files;
         report.bytes_read = fetch.stats.bytes;
@@ -152,6 +152,7 @@ impl Streamer {
         progress.stage("write");
         let statuses = self.write(work, &timeline, &schemas, &mut stages, &mut report).await?;
         report.rows_read = rows_read.load(Ordering::Relaxed);
+        report.bytes_read = batches.bytes_read.load(Ordering::Relaxed);
         report.rows_skipped = batches.rejects.count();
         drop(progress);
         batches.rejects.warn(&*self.source).await;
@@ -202,17 +203,21 @@ impl Streamer {
 
     /// What the source decodes with: the provider's schema, else the one inferred and frozen before, else the table's
     /// own where rows are written as they are read; `None`: to be inferred.
-    fn reader_schema(&self, frozen: Option<&TableSchema>, table: Option<&TableSchema>) -> Option<TableSchema> {
+    fn reader_schema(&self, frozen: Option<&TableSchema>, table: Option<&TableSchema>) -> Result<Option<TableSchema>> {
         let provided = self.provided.as_ref().map(|p| &p.source);
         let own = table.filter(|_| self.config.transformers.is_empty());
-        provided.or(frozen).or(own).cloned()
+        let Some(reader) = provided.or(frozen).or(own) else { return Ok(None) };
+        match &self.config.source.kafka {
+            Some(kafka) if kafka.append_offsets => Ok(Some(source::kafka::with_offset_columns(reader)?)),
+            _ => Ok(Some(reader.clone())),
+        }
     }
 
     async fn fetch(&self, from: Option<String>, reader: Option<&TableSchema>) -> Result<Fetch> {
         let request = FetchRequest {
             from,
             limit: self.config.source.limit,
-            schema: reader.map(|s| s.arrow.clone()),
+            schema: reader.cloned(),
             positions: self.config.transformers.is_empty(),
         };
         let run = &self.config.run;

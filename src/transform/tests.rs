@@ -53,6 +53,7 @@ fn input(pieces: i64, positions: bool) -> Batches {
         partitions: (0..pieces).map(|p| piece(p * 2)).collect(),
         rejects: Arc::new(crate::source::Rejects::new(&Default::default())),
         bytes_read: Arc::default(),
+        times: Arc::default(),
     }
 }
 

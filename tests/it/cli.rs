@@ -29,7 +29,7 @@ fn a_wrong_command_line_is_refused_by_name() {
         (call().flag("--source-limit", "10k"), &["--source-limit", "10k"]),
         (call().flag("--table-type", "MERGE_ON_READ"), &["MERGE_ON_READ"]),
         (call().switch("--run-bootstrap"), &["--run-bootstrap"]),
-        (call().flag("--source-class", "org.apache.hudi.utilities.sources.JsonKafkaSource"), &["JsonKafkaSource"]),
+        (call().flag("--source-class", "org.apache.hudi.utilities.sources.ProtoKafkaSource"), &["ProtoKafkaSource"]),
         (call().flag("--source-class", "JsonDFSSorce"), &["JsonDFSSorce", "JsonDFSSource"]),
         (
             call().flag("--payload-class", "org.apache.hudi.common.model.PartialUpdateAvroPayload"),

@@ -103,15 +103,13 @@ impl Loader<'_> {
     }
 
     fn check_topic(&mut self, source: SourceClass) {
-        match source {
-            SourceClass::JsonDfs => {
-                let text = format!(
-                    "{} needs a Kafka source, to whose cluster the topic belongs: use {}=true with files",
-                    keys::BAD_RECORDS_TOPIC.name,
-                    keys::ERROR_TABLE.name
-                );
-                self.problem("config-conflict", text);
-            }
+        if !source.is_kafka() {
+            let text = format!(
+                "{} needs a Kafka source, to whose cluster the topic belongs: use {}=true with files",
+                keys::BAD_RECORDS_TOPIC.name,
+                keys::ERROR_TABLE.name
+            );
+            self.problem("config-conflict", text);
         }
     }
 }

@@ -110,7 +110,7 @@ fn words_that_are_not_done_misspelt_or_foreign_are_refused_by_name() {
         ("--op", "DELETE_PARTITION", unsupported, &["UPSERT", "BULK_INSERT"]),
         ("--op", "UPSRT", bad, &["UPSERT, INSERT, BULK_INSERT", "did you mean UPSERT?"]),
         ("--base-file-format", "ORC", unsupported, &["PARQUET"]),
-        ("--source-class", "org.apache.hudi.utilities.sources.JsonKafkaSource", unsupported, &["JsonDFSSource"]),
+        ("--source-class", "org.apache.hudi.utilities.sources.ProtoKafkaSource", unsupported, &["JsonDFSSource"]),
         ("--source-class", "JsonDFSSorce", bad, &["did you mean JsonDFSSource?"]),
         ("--source-class", "com.acme.JsonDFSSource", unsupported, &["not a class of Hudi"]),
         ("--payload-class", "org.apache.hudi.common.model.PartialUpdateAvroPayload", unsupported, &["Default"]),

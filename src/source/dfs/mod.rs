@@ -107,7 +107,7 @@ impl Source for JsonDfsSource {
             not_newer_than_checkpoint = picked.old,
             "files listed"
         );
-        let mut stats = FetchStats { files: picked.files.len() as u64, bytes: picked.bytes, warnings: Vec::new() };
+        let mut stats = FetchStats { files: picked.files.len() as u64, bytes: picked.bytes, ..Default::default() };
         if !late.is_empty() {
             stats.warnings.push(format!(
                 "{} new files are not newer than the checkpoint and will never be read: {}",
@@ -126,7 +126,7 @@ impl Source for JsonDfsSource {
         let parts = pieces::cut(&files);
         let rejects = Arc::new(Rejects::new(&self.bad_records));
         let schema = match request.schema {
-            Some(schema) => schema,
+            Some(schema) => schema.arrow,
             None => {
                 let inferred = match infer::infer(&self.input, &files, &parts, &rejects, self.workers).await {
                     Err(Error::EnoughBadRecords) => None,
@@ -158,7 +158,11 @@ impl Source for JsonDfsSource {
         });
         let partitions = partitions.collect::<Result<Vec<_>>>()?;
         let schema = pieces::schema_with_position(&schema, request.positions);
-        Ok(Fetch { batches: Some(Batches { schema, partitions, rejects, bytes_read }), checkpoint, stats })
+        Ok(Fetch {
+            batches: Some(Batches { schema, partitions, rejects, bytes_read, times: Arc::default() }),
+            checkpoint,
+            stats,
+        })
     }
 
     async fn describe(&self, position: u64) -> String {

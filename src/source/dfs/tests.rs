@@ -1,7 +1,8 @@
 use super::*;
 use crate::config::{BadRecordPolicy, SourceClass};
+use crate::schema::TableSchema;
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, Int64Type, Schema, UInt64Type};
+use arrow::datatypes::{Int64Type, UInt64Type};
 use datafusion::execution::TaskContext;
 use futures::TryStreamExt;
 use std::io::Write;
@@ -13,13 +14,14 @@ fn source(folder: &tempfile::TempDir, skip: bool) -> JsonDfsSource {
         limit: None,
         dfs_root: Some(folder.path().display().to_string()),
         bad_records: BadRecordsConfig { policy, ..Default::default() },
+        kafka: None,
     };
     JsonDfsSource::open(&config, 2).expect("a local folder")
 }
 
 fn request(from: Option<&str>) -> FetchRequest {
-    let schema = Schema::new(vec![Field::new("n", DataType::Int64, false)]);
-    FetchRequest { from: from.map(str::to_string), limit: None, schema: Some(Arc::new(schema)), positions: true }
+    let schema = TableSchema::from_avro(r#"{"type":"record","name":"R","fields":[{"name":"n","type":"long"}]}"#);
+    FetchRequest { from: from.map(str::to_string), limit: None, schema: schema.ok(), positions: true }
 }
 
 async fn rows(batches: &Batches) -> std::result::Result<Vec<RecordBatch>, String> {
@@ -80,7 +82,7 @@ async fn parts_of_a_file_share_its_lines() {
     std::fs::write(folder.path().join("a"), text).expect("written");
     let source = source(&folder, false);
     let files = Arc::new(vec![FileInfo { path: "a".into(), size: text.len() as u64, modified_ms: 0 }]);
-    let schema = request(None).schema.expect("a schema");
+    let schema = request(None).schema.expect("a schema").arrow;
     for cut in 1..text.len() as u64 {
         let mut all = Vec::new();
         for (start, end) in [(0, cut), (cut, text.len() as u64)] {
@@ -147,7 +149,7 @@ async fn a_part_inside_a_long_line_is_not_read_beyond_its_end() {
     std::fs::write(folder.path().join("a"), &text).expect("written");
     let source = source(&folder, false);
     let files = Arc::new(vec![FileInfo { path: "a".into(), size: text.len() as u64, modified_ms: 0 }]);
-    let schema = request(None).schema.expect("a schema");
+    let schema = request(None).schema.expect("a schema").arrow;
     let piece = |start, end| {
         let parts = vec![pieces::Part { file: 0, start, end }];
         JsonPiece::new(&source.input, &files, parts, &schema, true).expect("longs")

@@ -1,0 +1,281 @@
+//! `JsonKafkaSource` and `AvroKafkaSource`: a topic, read by ranges of offsets as Hudi's `KafkaOffsetGen` computes them.
+//!
+//! A fetch asks where the topic begins and ends (`client.rs`), checks the checkpoint against it (`start.rs`), shares the round
+//! out over the partitions (`ranges.rs`, `pace.rs`), and leaves the reading (`lane.rs`) and decoding (`piece.rs`) to whoever
+//! polls a piece, one a partition. Knows no table. Invariants: the position is the table's, never the group's; a range is fixed
+//! before it is read, and read wholly or not at all; a lane that goes on where it stopped asks the broker for nothing twice.
+
+mod append;
+mod client;
+mod infer;
+mod lane;
+mod offsets;
+mod pace;
+mod piece;
+mod ranges;
+mod start;
+
+pub use append::with_offset_columns;
+pub use client::Client;
+pub use offsets::Offsets;
+
+use super::decode::json::JsonDecoder;
+use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Raw, Rejects, Result, Source};
+use crate::config::{BadRecordsConfig, KafkaConfig, SourceConfig};
+use crate::schema::TableSchema;
+use lane::{Lane, Lanes, Read, Taken, locked};
+use pace::Pace;
+use piece::{Piece, Shared};
+use ranges::OffsetRange;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A position is a partition and an offset in it.
+const OFFSET_BITS: u32 = 48;
+/// An idle topic is asked this often: an answer costs a broker nothing, and the next message is not late.
+const IDLE_WAIT: Duration = Duration::from_millis(100);
+
+fn pack(partition: i32, offset: i64) -> u64 {
+    (partition as u64) << OFFSET_BITS | offset as u64
+}
+
+fn unpack(position: u64) -> (i32, i64) {
+    ((position >> OFFSET_BITS) as i32, (position & ((1 << OFFSET_BITS) - 1)) as i64)
+}
+
+/// A topic as a source of rows.
+#[derive(Debug)]
+pub struct KafkaSource {
+    config: KafkaConfig,
+    bad_records: BadRecordsConfig,
+    client: Client,
+    lanes: Arc<Lanes>,
+    round: Mutex<Round>,
+}
+
+/// What is remembered of the last fetch.
+#[derive(Debug, Default)]
+struct Round {
+    pace: Pace,
+    bytes_read: Arc<AtomicU64>,
+    without_value: Arc<AtomicU64>,
+}
+
+impl KafkaSource {
+    /// Makes the client; the brokers are asked by the first fetch.
+    pub fn open(config: &SourceConfig) -> Result<KafkaSource> {
+        let kafka = config.kafka.clone().ok_or(Error::Worker { what: "open", why: "no topic is configured".into() })?;
+        let client = Client::open(&kafka)?;
+        Ok(KafkaSource {
+            bad_records: config.bad_records.clone(),
+            lanes: Arc::new(Lanes::new(client.clone())),
+            config: kafka,
+            client,
+            round: Mutex::default(),
+        })
+    }
+
+    fn round(&self) -> MutexGuard<'_, Round> {
+        self.round.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Positions hold 15 bits of partition and 48 of offset.
+    fn check_bounds(&self, bounds: &start::Bounds) -> Result<()> {
+        match bounds.iter().find(|(p, (_, end))| **p >= 1 << 15 || *end >= 1 << OFFSET_BITS) {
+            Some((partition, (_, end))) => Err(Error::KafkaClient {
+                why: format!(
+                    "partition {partition} with end {end} of topic {} is beyond what is done",
+                    self.config.topic
+                ),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    async fn open_lanes(&self, ranges: &[OffsetRange]) -> Result<Vec<(OffsetRange, Arc<Mutex<Lane>>)>> {
+        let (lanes, wanted) = (self.lanes.clone(), ranges.to_vec());
+        let opened = tokio::task::spawn_blocking(move || lanes.open(&wanted));
+        opened.await.map_err(|e| Error::Worker { what: "open partitions", why: e.to_string() })??;
+        let opened = ranges.iter().filter(|r| r.len() > 0).filter_map(|r| Some((*r, self.lanes.get(r.partition)?)));
+        Ok(opened.collect())
+    }
+
+    /// What messages are decoded with; inferred where nobody says.
+    async fn reader(
+        &self,
+        given: Option<TableSchema>,
+        lanes: &[(OffsetRange, Arc<Mutex<Lane>>)],
+        warnings: &mut Vec<String>,
+    ) -> Result<arrow::datatypes::SchemaRef> {
+        if let Some(given) = given {
+            return Ok(match self.config.append_offsets {
+                true => append::without_offset_columns(&given)?.arrow,
+                false => given.arrow,
+            });
+        }
+        let inferred = infer::infer(lanes.to_vec()).await?;
+        let named = inferred.schema.fields().iter().map(|f| format!("{} {}", f.name(), f.data_type()));
+        warnings.push(format!(
+            "no schema provider: the schema was inferred from this batch and stays: {}",
+            named.collect::<Vec<_>>().join(", ")
+        ));
+        if !inferred.left_out.is_empty() {
+            let names = inferred.left_out.join(", ");
+            warnings.push(format!("fields without a value in this batch are left out for good: {names}"));
+        }
+        Ok(inferred.schema)
+    }
+}
+
+#[async_trait::async_trait]
+impl Source for KafkaSource {
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetch> {
+        let bounds = self.client.bounds().await?;
+        self.check_bounds(&bounds)?;
+        let start = start::start(&self.client, &self.config, request.from.as_deref(), &bounds).await?;
+        let end: BTreeMap<i32, i64> = bounds.iter().map(|(p, (_, end))| (*p, *end)).collect();
+        let limit = self.round().pace.limit(&self.config);
+        let ranges = ranges::allocate(&start.from, &end, limit, self.config.min_partitions);
+        let events: u64 = ranges.iter().map(OffsetRange::len).sum();
+        let next = ranges.iter().map(|r| (r.partition, r.until)).collect();
+        let checkpoint = Offsets { topic: self.config.topic.clone(), next };
+        let lag = start.from.iter().map(|(p, from)| (*p, (end[p] - from).max(0)));
+        let mut stats = FetchStats {
+            warnings: start.warnings,
+            lost: start.lost,
+            topic: Some(self.config.topic.clone()),
+            lag: lag.collect(),
+            events,
+            ..Default::default()
+        };
+        let checkpoint = Some(checkpoint.to_string());
+        if events == 0 {
+            return Ok(Fetch { batches: None, checkpoint, stats });
+        }
+        let (bytes_read, without_value) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        {
+            let mut round = self.round();
+            (round.bytes_read, round.without_value) = (bytes_read.clone(), without_value.clone());
+            round.pace.begin(events);
+        }
+        tracing::debug!(events, from = ?start.from, next = checkpoint, "offsets planned");
+        let lanes = self.open_lanes(&ranges).await?;
+        let shared = Arc::new(Shared {
+            reader: self.reader(request.schema, &lanes, &mut stats.warnings).await?,
+            positions: request.positions,
+            append_offsets: self.config.append_offsets,
+            rejects: Arc::new(Rejects::new(&self.bad_records)),
+            bytes_read,
+            without_value,
+            times: Arc::default(),
+        });
+        let decoded = JsonDecoder::new(shared.reader.clone(), shared.positions)?.schema().clone();
+        let schema = if shared.append_offsets { append::appended(&decoded) } else { decoded };
+        let partitions = lanes
+            .into_iter()
+            .map(|(range, lane)| {
+                Arc::new(Piece { range, lane, shared: shared.clone(), schema: schema.clone() }) as Arc<_>
+            })
+            .collect();
+        let batches = Batches {
+            schema,
+            partitions,
+            rejects: shared.rejects.clone(),
+            bytes_read: shared.bytes_read.clone(),
+            times: shared.times.clone(),
+        };
+        Ok(Fetch { batches: Some(batches), checkpoint, stats })
+    }
+
+    async fn describe(&self, position: u64) -> String {
+        let (partition, offset) = unpack(position);
+        format!("topic {}, partition {partition}, offset {offset}", self.config.topic)
+    }
+
+    async fn raw(&self, positions: &[u64]) -> Result<Vec<Option<Raw>>> {
+        let (lanes, positions) = (self.lanes.clone(), positions.to_vec());
+        let work = tokio::task::spawn_blocking(move || {
+            positions.iter().map(|position| again(&lanes, *position)).collect::<Result<Vec<_>>>()
+        });
+        work.await.map_err(|e| Error::Worker { what: "read a message again", why: e.to_string() })?
+    }
+
+    async fn on_commit(&self, checkpoint: &str) -> Result<()> {
+        let without_value = {
+            let mut round = self.round();
+            let bytes = round.bytes_read.load(Ordering::Relaxed);
+            round.pace.end(bytes);
+            round.without_value.swap(0, Ordering::Relaxed)
+        };
+        if without_value > 0 {
+            tracing::info!(count = without_value, "messages without a value (tombstones) were skipped");
+        }
+        let Some(next) = Offsets::parse(checkpoint).map(|o| o.next).filter(|_| self.config.commit_offset) else {
+            return Ok(());
+        };
+        match self.client.commit(next).await {
+            Err(e) if e.is_retryable() => {
+                tracing::warn!(error = %e, "the table has the commit, but the group was not told; the next commit tells it");
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn idle_wait(&self) -> Duration {
+        IDLE_WAIT
+    }
+}
+
+/// One message, by its position.
+fn again(lanes: &Lanes, position: u64) -> Result<Option<Raw>> {
+    let (partition, offset) = unpack(position);
+    let Some(lane) = lanes.get(partition) else { return Ok(None) };
+    let mut lane = locked(&lane);
+    let mut found = None;
+    lane.begin(offset)?;
+    let mut take = |message: &dyn lane::Record| {
+        found = Some(Raw {
+            value: message.value().unwrap_or_default().to_vec().into(),
+            key: message.key().map(|k| k.to_vec().into()),
+            timestamp_ms: message.timestamp(),
+        });
+        Ok(Taken::More)
+    };
+    while lane.read(offset + 1, &mut take)? != Read::End {}
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{KafkaCheckpointType, OffsetReset, Tombstones};
+
+    pub(super) fn config(topic: &str) -> KafkaConfig {
+        KafkaConfig {
+            topic: topic.into(),
+            client: Vec::new(),
+            reset: OffsetReset::Latest,
+            group: None,
+            checkpoint_type: KafkaCheckpointType::String,
+            min_partitions: 0,
+            max_events: 10,
+            fail_on_data_loss: false,
+            commit_offset: false,
+            append_offsets: false,
+            tombstones: Tombstones::Skip,
+            round_bytes: None,
+            round_time: None,
+            timeout: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn a_position_is_a_place() {
+        for (partition, offset) in [(0, 0), (7, 1), (32_767, (1 << OFFSET_BITS) - 1)] {
+            assert_eq!(unpack(pack(partition, offset)), (partition, offset));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A range of a partition as rows: read from its lane, decoded by the thread that polls.
+
+use super::super::decode::json::JsonDecoder;
+use super::super::{Error, EventTimes, Reason, Rejected, Rejects, Result};
+use super::append::Appended;
+use super::lane::{Lane, Read, Record, Taken, locked};
+use super::pack;
+use super::ranges::OffsetRange;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+const BATCH_ROWS: usize = 8192;
+/// Bytes of messages in a batch: large messages make small batches.
+const BATCH_BYTES: usize = 16 << 20;
+
+/// What all pieces of a fetch share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// What messages are decoded with.
+    pub reader: SchemaRef,
+    pub positions: bool,
+    pub append_offsets: bool,
+    pub rejects: Arc<Rejects>,
+    pub bytes_read: Arc<AtomicU64>,
+    pub without_value: Arc<AtomicU64>,
+    pub times: Arc<EventTimes>,
+}
+
+/// One range, readable as often as wanted.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub range: OffsetRange,
+    pub lane: Arc<Mutex<Lane>>,
+    pub shared: Arc<Shared>,
+    /// Of the batches.
+    pub schema: SchemaRef,
+}
+
+/// A piece being read.
+struct Reader {
+    range: OffsetRange,
+    lane: Arc<Mutex<Lane>>,
+    shared: Arc<Shared>,
+    decoder: JsonDecoder,
+    appended: Option<Appended>,
+    begun: bool,
+    ended: bool,
+}
+
+impl Reader {
+    fn new(piece: &Piece) -> Result<Reader> {
+        let shared = piece.shared.clone();
+        let decoder = JsonDecoder::new(shared.reader.clone(), shared.positions)?;
+        let appended = shared.append_offsets.then(|| Appended::new(piece.range.partition, decoder.schema()));
+        Ok(Reader {
+            range: piece.range,
+            lane: piece.lane.clone(),
+            shared,
+            decoder,
+            appended,
+            begun: false,
+            ended: false,
+        })
+    }
+
+    /// The next rows. None of them where none came for a moment, so that whoever asks can look around.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let lane = self.lane.clone();
+        let mut lane = locked(&lane);
+        if !self.begun {
+            lane.begin(self.range.from)?;
+            self.begun = true;
+        }
+        self.ended = lane.read(self.range.until, |message| self.take(message))? == Read::End;
+        let batch = self.decoder.flush();
+        match &mut self.appended {
+            Some(appended) => appended.attach(&batch).map(Some),
+            None => Ok(Some(batch)),
+        }
+    }
+
+    fn take(&mut self, message: &dyn Record) -> Result<Taken> {
+        // Hudi drops messages without a value, and of text those with an empty one (`JsonKafkaSource`, 1.0.2).
+        let Some(value) = message.value().filter(|v| !v.is_empty()) else {
+            self.shared.without_value.fetch_add(1, Ordering::Relaxed);
+            return Ok(Taken::More);
+        };
+        self.shared.bytes_read.fetch_add(value.len() as u64, Ordering::Relaxed);
+        let position = pack(self.range.partition, message.offset());
+        match self.decoder.decode(value, position) {
+            Ok(()) => {
+                if let Some(appended) = &mut self.appended {
+                    appended.push(message);
+                }
+                if let Some(ms) = message.timestamp() {
+                    self.shared.times.saw(ms);
+                }
+            }
+            Err(cause) => self.shared.rejects.refuse(Rejected {
+                position: Some(position),
+                reason: Reason::JsonDeserialization,
+                code: cause.code(),
+                why: cause.to_string(),
+                value: Some(value.to_vec()),
+                key: message.key().map(<[u8]>::to_vec),
+                timestamp_ms: message.timestamp(),
+            })?,
+        }
+        let full = self.decoder.rows() >= BATCH_ROWS || self.decoder.bytes() >= BATCH_BYTES;
+        Ok(if full { Taken::Enough } else { Taken::More })
+    }
+}
+
+impl PartitionStream for Piece {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let external = |e: Error| DataFusionError::External(Box::new(e));
+        let batches = futures::stream::try_unfold(Reader::new(self), move |reader| async move {
+            let mut reader = reader.map_err(external)?;
+            // Waits for the broker; behind a transformer on a thread that others wait for too.
+            let batch = tokio::task::block_in_place(|| reader.next_batch()).map_err(external)?;
+            Ok(batch.map(|batch| (batch, Ok(reader))))
+        });
+        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches))
+    }
+}
