@@ -8,11 +8,13 @@ mod field;
 mod keygen;
 mod merge;
 mod precombine;
+mod refuse;
 
 pub use field::ordering_column;
 pub use keygen::{KeyGenerator, RecordOptions, nested_clash};
 pub use merge::MergeRule;
 pub use precombine::{Deduplicated, hash_key, precombine};
+pub use refuse::{Refuse, Refused};
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use std::sync::Arc;
@@ -63,6 +65,9 @@ pub enum Error {
     MissingField { role: &'static str, field: String, fields: String },
     #[error("partition path {value:?} of record {key}: {why}")]
     BadPartition { value: String, key: String, why: String, position: Option<u64> },
+    /// Whoever counts the rows that make no record has had enough of them, and knows them.
+    #[error("too many rows make no record")]
+    Stopped,
     #[error("{what}")]
     Unsupported { what: String },
 }
@@ -74,6 +79,7 @@ impl Error {
             Error::NullOrdering { .. } => "record-null-ordering",
             Error::MissingField { .. } => "record-missing-field",
             Error::BadPartition { .. } => "record-bad-partition",
+            Error::Stopped => "source-bad-records",
             Error::Unsupported { .. } => "record-unsupported",
         }
     }

@@ -4,6 +4,7 @@ use super::rewrite::{Conform, rows};
 use super::{ENUM_SYMBOLS, Error, Result};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::NullBuffer;
+use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::util::display::array_value_to_string;
 
@@ -21,6 +22,40 @@ pub fn admit(batch: &RecordBatch, writer: &SchemaRef) -> Result<RecordBatch> {
         Check { symbols_known }.values(column, field, None, field.name())?;
     }
     Ok(admitted)
+}
+
+/// The rows that can be admitted, and the others.
+pub struct Sifted {
+    /// In the writer schema.
+    pub rows: RecordBatch,
+    /// Number of the row in the batch, and what is wrong with it; in order.
+    pub refused: Vec<(usize, Error)>,
+}
+
+/// As [`admit`], row by row where the batch as a whole is refused: it is halved until the bad rows are alone, which costs at
+/// most the batch once for each time it can be halved, however many there are. An error is one of all rows: their types.
+pub fn sift(batch: &RecordBatch, writer: &SchemaRef) -> Result<Sifted> {
+    match admit(batch, writer) {
+        Ok(rows) => return Ok(Sifted { rows, refused: Vec::new() }),
+        Err(Error::Row { .. }) => _ = admit(&batch.slice(0, 0), writer)?,
+        Err(e) => return Err(e),
+    }
+    let (mut admitted, mut refused) = (Vec::new(), Vec::new());
+    // First row and number of rows of what is yet to be looked at, the next one last.
+    let mut todo = vec![(0, batch.num_rows())];
+    while let Some((first, count)) = todo.pop() {
+        match admit(&batch.slice(first, count), writer) {
+            Ok(rows) => admitted.push(rows),
+            Err(e @ Error::Row { .. }) if count <= 1 => refused.push((first, e)),
+            Err(Error::Row { .. }) => {
+                let half = count / 2;
+                todo.extend([(first + half, count - half), (first, half)]);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    let rows = concat_batches(writer, &admitted).map_err(|e| Error::internal("put the good rows together", e))?;
+    Ok(Sifted { rows, refused })
 }
 
 struct Check {

@@ -13,7 +13,7 @@ mod provider;
 mod registry;
 mod rewrite;
 
-pub use admit::admit;
+pub use admit::{Sifted, admit, sift};
 pub use changes::changes;
 pub use error::{Error, Result};
 pub use evolve::{EvolutionOptions, deduce_writer_schema};

@@ -32,11 +32,7 @@ pub(super) fn rows(batch: &RecordBatch, target: &SchemaRef, whose: Conform) -> R
         whose.children(batch.schema_ref().fields(), batch.columns(), target.fields(), batch.num_rows(), "")?;
     for (field, column) in target.fields().iter().zip(&columns) {
         if !field.is_nullable() && column.null_count() > 0 {
-            let row = column.nulls().and_then(|n| n.iter().position(|valid| !valid)).unwrap_or_default();
-            return Err(Error::Row {
-                column: field.name().clone(),
-                why: format!("null in row {row}, and the schema allows none"),
-            });
+            return Err(Error::Row { column: field.name().clone(), why: "null, and the schema allows none".into() });
         }
     }
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

@@ -41,7 +41,7 @@ impl Reason {
     }
 
     /// Whether the record never became a row, and so is not among the rows that were read.
-    fn is_undecoded(self) -> bool {
+    pub fn is_undecoded(self) -> bool {
         matches!(self, Reason::JsonDeserialization | Reason::AvroDeserialization)
     }
 }
@@ -56,7 +56,7 @@ pub struct Rejected {
     pub code: &'static str,
     /// What is wrong, as a sentence.
     pub why: String,
-    /// The record as it came; `None` where it is to be had from [`Source::raw`], or nowhere.
+    /// The record as it came; of a record that became a row its text, until [`Source::raw`] has given the bytes again.
     pub value: Option<Vec<u8>>,
     /// Key of the message.
     pub key: Option<Vec<u8>>,
@@ -86,7 +86,8 @@ impl Sample {
             position: rejected.position,
             code: rejected.code,
             why: rejected.why.clone(),
-            text: rejected.value.as_deref().map(shown),
+            // Of a row the message shows what matters already.
+            text: rejected.value.as_deref().filter(|_| rejected.reason.is_undecoded()).map(shown),
         }
     }
 
@@ -157,7 +158,10 @@ struct State {
     samples: Vec<Sample>,
     kept: Vec<Rejected>,
     kept_bytes: usize,
+    /// There are more than were counted.
     stopped: bool,
+    /// There is no room to keep more aside.
+    full: bool,
 }
 
 impl Rejects {
@@ -175,8 +179,8 @@ impl Rejects {
         self.config.policy
     }
 
-    /// Takes note of a bad record. An error ends the reading: [`Error::EnoughBadRecords`] says that the round has failed and
-    /// that [`Rejects::verdict`] tells why.
+    /// Takes note of a bad record. An error, which is [`Error::EnoughBadRecords`], ends the reading: the round has failed, and
+    /// [`Rejects::verdict`] tells why.
     pub fn refuse(&self, rejected: Rejected) -> Result<(), Error> {
         let mut state = self.state();
         if rejected.position.is_some_and(|position| !state.positions.insert(position)) {
@@ -201,7 +205,8 @@ impl Rejects {
         if self.config.policy == BadRecordPolicy::Quarantine {
             state.kept_bytes += rejected.bytes();
             if state.kept_bytes > self.most_kept_bytes {
-                return Err(Error::QuarantineFull { records: state.count, bytes: state.kept_bytes as u64 });
+                state.full = true;
+                return Err(Error::EnoughBadRecords);
             }
             state.kept.push(rejected);
         }
@@ -224,6 +229,9 @@ impl Rejects {
     pub async fn verdict(&self, source: &dyn Source, rows_read: u64) -> Result<(), Error> {
         let (count, undecoded, stopped, first) = {
             let state = self.state();
+            if state.full {
+                return Err(Error::QuarantineFull { records: state.count, bytes: state.kept_bytes as u64 });
+            }
             (state.count, state.undecoded, state.stopped, state.samples.first().cloned())
         };
         let Some(first) = first else { return Ok(()) };

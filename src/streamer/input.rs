@@ -1,12 +1,13 @@
 //! The rows of one fetch, brought to the writer schema and keyed, on blocking threads.
 
+use super::refuse::Refuser;
 use super::{Error, Result};
-use crate::record::{KeyGenerator, KeyedBatch, RowRef};
-use crate::schema;
-use crate::source::{POSITION_COLUMN, Rejects, Source};
+use crate::record::{self, KeyGenerator, KeyedBatch, RowRef};
+use crate::schema::{self, Sifted};
+use crate::source::{self, POSITION_COLUMN, Reason, Rejects, Source};
 use crate::transform::Transformed;
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{AsArray, RecordBatch, UInt32Array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlanProperties;
@@ -38,19 +39,58 @@ pub(super) fn with_position(writer: &SchemaRef, rows: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(writer.fields().iter().cloned().chain([position]).collect::<Vec<_>>()))
 }
 
-/// Brings the data columns to the writer schema and keeps the position column, if any, last.
-fn conform(batch: RecordBatch, writer: &SchemaRef) -> std::result::Result<RecordBatch, schema::Error> {
+/// Brings the data columns to the writer schema and keeps the position column, if any, last; rows that do not fit are refused.
+fn conform(batch: RecordBatch, writer: &SchemaRef, refuser: &Refuser) -> std::result::Result<RecordBatch, Unfit> {
     let width = batch.num_columns();
-    if width == 0 || batch.schema_ref().field(width - 1).name() != POSITION_COLUMN {
-        return schema::admit(&batch, writer);
+    let position = match width > 0 && batch.schema_ref().field(width - 1).name() == POSITION_COLUMN {
+        true => Some(batch.column(width - 1).clone()),
+        false => None,
+    };
+    let data = match &position {
+        Some(_) => batch
+            .project(&(0..width - 1).collect::<Vec<_>>())
+            .map_err(|e| schema::Error::internal("drop the position column", e))?,
+        None => batch.clone(),
+    };
+    let Sifted { rows, refused } = schema::sift(&data, writer)?;
+    for (row, cause) in &refused {
+        let position = position.as_ref().map(|p| p.as_primitive::<UInt64Type>().value(*row));
+        let refused = refuser.row(&data, *row, position, Reason::RecordSchema, cause.code(), cause.to_string());
+        if refused.is_break() {
+            return Err(Unfit::Enough(source::Error::EnoughBadRecords));
+        }
     }
-    let position: ArrayRef = batch.column(width - 1).clone();
-    let data: Vec<usize> = (0..width - 1).collect();
-    let rows = batch.project(&data).map_err(|e| schema::Error::internal("drop the position column", e))?;
-    let rows = schema::admit(&rows, writer)?;
+    let Some(mut position) = position else { return Ok(rows) };
+    if !refused.is_empty() {
+        let mut good = vec![true; batch.num_rows()];
+        refused.iter().for_each(|(row, _)| good[*row] = false);
+        position = arrow::compute::filter(&position, &good.into())
+            .map_err(|e| schema::Error::internal("take bad rows out", e))?;
+    }
     let columns = rows.columns().iter().cloned().chain([position]).collect();
     RecordBatch::try_new(with_position(writer, batch.schema_ref()), columns)
-        .map_err(|e| schema::Error::internal("put the position column back", e))
+        .map_err(|e| Unfit::Schema(schema::Error::internal("put the position column back", e)))
+}
+
+/// Why no rows of a batch can be had.
+enum Unfit {
+    Schema(schema::Error),
+    Enough(source::Error),
+}
+
+impl From<schema::Error> for Unfit {
+    fn from(e: schema::Error) -> Unfit {
+        Unfit::Schema(e)
+    }
+}
+
+impl From<Unfit> for DataFusionError {
+    fn from(e: Unfit) -> DataFusionError {
+        match e {
+            Unfit::Schema(e) => DataFusionError::External(Box::new(e)),
+            Unfit::Enough(e) => DataFusionError::External(Box::new(e)),
+        }
+    }
 }
 
 impl Input {
@@ -69,12 +109,18 @@ impl Input {
         let writer = self.writer.clone();
         let schema = with_position(&self.writer, &rows.schema());
         let rows_read = self.rows_read.clone();
+        let refuser = Refuser(self.rejects.clone());
         let conformed = rows.map(move |batch| {
             let batch = batch?;
             rows_read.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-            conform(batch, &writer).map_err(|e| DataFusionError::External(Box::new(e)))
+            Ok(conform(batch, &writer, &refuser)?)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, conformed)))
+    }
+
+    /// The same key generator, which refuses rows of this input instead of failing at them.
+    pub fn sifting(&self, keys: KeyGenerator) -> KeyGenerator {
+        keys.refusing(Refuser(self.rejects.clone()).of_records())
     }
 
     /// Reads and keys everything: the workers share the pieces, the batches come back in input order.
@@ -140,16 +186,22 @@ impl Input {
         Ok(self.rejects.verdict(&*self.source, self.rows_read.load(Ordering::Relaxed)).await?)
     }
 
-    /// Why reading ended early; where bad records ended it, the first of them.
+    /// Why reading ended early; where bad records ended it, what is to be said of these.
     pub async fn read_error(&self, error: DataFusionError) -> Error {
-        let error = self.input_error(error);
-        if let Error::Room(room) = &error
-            && matches!(**room, crate::Error::Source(crate::source::Error::EnoughBadRecords))
-            && let Err(verdict) = self.verdict().await
-        {
-            return verdict;
+        match self.input_error(error) {
+            Error::Room(room) if matches!(*room, crate::Error::Source(source::Error::EnoughBadRecords)) => {
+                self.verdict().await.err().unwrap_or(Error::Room(room))
+            }
+            error => error,
         }
-        error
+    }
+
+    /// The same of keying.
+    pub async fn record_error(&self, error: record::Error) -> Error {
+        match error {
+            record::Error::Stopped => self.verdict().await.err().unwrap_or(Error::from(error)),
+            error => Error::from(error),
+        }
     }
 
     /// Finds the room that failed inside an error of the plan.
@@ -159,7 +211,7 @@ impl Input {
             _ => return Error::from(crate::transform::Error::from_plan(&error)),
         };
         match external(error) {
-            Ok(found) => match found.downcast::<crate::source::Error>() {
+            Ok(found) => match found.downcast::<source::Error>() {
                 Ok(e) => Error::from(*e),
                 Err(found) => match found.downcast::<crate::schema::Error>() {
                     Ok(e) => Error::from(*e),
@@ -167,14 +219,6 @@ impl Input {
                 },
             },
             Err(e) => Error::from(crate::transform::Error::from_plan(&e)),
-        }
-    }
-
-    /// Says where the row at fault came from.
-    pub async fn record_error(&self, error: crate::record::Error) -> Error {
-        match error.position() {
-            Some(position) => Error::Row { place: self.source.describe(position).await, cause: error },
-            None => Error::from(error),
         }
     }
 }
@@ -204,6 +248,6 @@ fn external(error: DataFusionError) -> std::result::Result<Box<dyn std::error::E
 
 enum CollectError {
     Input(DataFusionError),
-    Record(crate::record::Error),
+    Record(record::Error),
     Cancelled,
 }

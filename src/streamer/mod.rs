@@ -10,6 +10,7 @@ mod continuous;
 mod input;
 mod open;
 mod prepare;
+mod refuse;
 mod round;
 mod shutdown;
 
@@ -25,8 +26,6 @@ pub enum Error {
         "the quarantine of bad records is not done yet: use hoodie.streamer.source.bad.records.policy=fail or skip"
     )]
     NoQuarantine,
-    #[error("{place}: {cause}")]
-    Row { place: String, cause: crate::record::Error },
     #[error(
         "unable to find the previous checkpoint: commit {instant} of this table was made with --checkpoint but carries no \
          position; give --ignore-checkpoint <any text> to start anew, or --checkpoint with another position"
@@ -67,7 +66,6 @@ impl Error {
         match self {
             Error::Room(e) => e.code(),
             Error::NoQuarantine => "config-unsupported",
-            Error::Row { cause, .. } => cause.code(),
             Error::NoStoredCheckpoint { .. } => "checkpoint-missing",
             Error::Conflict { .. } => "table-config-conflict",
             Error::NoOrderingField { .. } => "record-no-ordering-field",

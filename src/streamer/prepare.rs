@@ -38,7 +38,7 @@ impl Streamer {
             complex_single_key_prefixed: prefixed,
             position_column: positions.then_some(POSITION_COLUMN),
         };
-        let keys = KeyGenerator::new(&self.config.keys, options.clone(), &rows_schema)?;
+        let keys = input.sifting(KeyGenerator::new(&self.config.keys, options.clone(), &rows_schema)?);
 
         if self.config.operation == Operation::BulkInsert && !combines {
             if self.config.run.dry_run {

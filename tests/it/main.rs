@@ -17,4 +17,5 @@ mod kafka;
 mod keys;
 mod merging;
 mod metrics;
+mod quarantine;
 mod values;

@@ -8,6 +8,7 @@ mod timestamp;
 pub use partition::nested_clash;
 
 use super::field::FieldPath;
+use super::refuse::{Faults, Refuse};
 use super::{Error, KeyedBatch, PartitionColumn, Result};
 use crate::config::{KeyConfig, KeyGeneratorClass};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, StringBuilder, UInt64Array};
@@ -35,6 +36,7 @@ pub struct KeyGenerator {
     deleted: Option<FieldPath>,
     has_position: bool,
     consistent_logical_timestamp: bool,
+    refuse: Option<Refuse>,
 }
 
 /// What besides the key configuration decides how records are made.
@@ -72,7 +74,13 @@ impl KeyGenerator {
             deleted: deleted.map(|_| FieldPath::resolve(schema, DELETED_COLUMN, "delete flag")).transpose()?,
             has_position: schema.fields().last().is_some_and(is_position),
             consistent_logical_timestamp: config.consistent_logical_timestamp,
+            refuse: None,
         })
+    }
+
+    /// Hands rows that make no record to `refuse` and goes on with the others; without it the first such row is an error.
+    pub fn refusing(self, refuse: Refuse) -> KeyGenerator {
+        KeyGenerator { refuse: Some(refuse), ..self }
     }
 
     /// The records of a batch of rows.
@@ -83,35 +91,40 @@ impl KeyGenerator {
         };
         let positions = self.has_position.then(|| rows.column(rows.num_columns() - 1).as_primitive::<UInt64Type>());
         let place = Place { rows: &data, positions };
-        let keys = if self.prefixed { self.composite_keys(rows, &place)? } else { self.single_keys(rows, &place)? };
-        let partitions = self.partition_paths(rows, &keys, &place)?;
-        let ordering = self.ordering.as_ref().map(|f| ordering(f, rows, &keys, &place)).transpose()?;
+        let mut faults = Faults::default();
+        let keys = match self.prefixed {
+            true => self.composite_keys(rows, &place, &mut faults)?,
+            false => self.single_keys(rows, &place, &mut faults)?,
+        };
+        let partitions = self.partition_paths(rows, &keys, &place, &mut faults)?;
+        let ordering = self.ordering.as_ref().map(|f| ordering(f, rows, &keys, &place, &mut faults));
         let deleted = self.deleted.as_ref().and_then(|f| flags(&f.column(rows)));
-        if let Some(deleted) = &deleted
-            && let Some((row, field)) = self.partitions.iter().find_map(|p| p.delete_in_1970(rows, deleted))
-        {
-            return Err(Error::BadPartition {
-                value: "null".into(),
-                key: cut(keys.value(row)),
-                why: format!("a delete without {field} would look for its record in 1970; send {field} with deletes"),
-                position: place.position(row),
-            });
+        if let Some(deleted) = &deleted {
+            for (row, field) in self.partitions.iter().flat_map(|p| p.deletes_in_1970(rows, deleted)) {
+                faults.add(row, || Error::BadPartition {
+                    value: "null".into(),
+                    key: cut(keys.value(row)),
+                    why: format!(
+                        "a delete without {field} would look for its record in 1970; send {field} with deletes"
+                    ),
+                    position: place.position(row),
+                });
+            }
         }
-        Ok(KeyedBatch { keys, partitions, ordering, deleted, rows: data })
+        faults.take_out(KeyedBatch { keys, partitions, ordering, deleted, rows: data.clone() }, self.refuse.as_ref())
     }
 
-    fn single_keys(&self, rows: &RecordBatch, place: &Place) -> Result<StringArray> {
+    fn single_keys(&self, rows: &RecordBatch, place: &Place, faults: &mut Faults) -> Result<StringArray> {
         let field = &self.keys[0];
         let keys = text::texts(&field.name, &field.column(rows), self.consistent_logical_timestamp)?;
         let offsets = keys.value_offsets();
-        let empty = (0..keys.len()).find(|&row| keys.is_null(row) || offsets[row] == offsets[row + 1]);
-        match empty {
-            Some(row) => Err(place.null_key(&field.name, row)),
-            None => Ok(keys),
+        for row in (0..keys.len()).filter(|&row| keys.is_null(row) || offsets[row] == offsets[row + 1]) {
+            faults.add(row, || place.null_key(&field.name, row));
         }
+        Ok(keys)
     }
 
-    fn composite_keys(&self, rows: &RecordBatch, place: &Place) -> Result<StringArray> {
+    fn composite_keys(&self, rows: &RecordBatch, place: &Place, faults: &mut Faults) -> Result<StringArray> {
         let text_of = |f: &FieldPath| text::texts(&f.name, &f.column(rows), self.consistent_logical_timestamp);
         let parts = self.keys.iter().map(text_of).collect::<Result<Vec<_>>>()?;
         let mut keys = StringBuilder::with_capacity(rows.num_rows(), rows.num_rows() * 24);
@@ -137,23 +150,31 @@ impl KeyGenerator {
             }
             if all_empty {
                 let names: Vec<&str> = self.keys.iter().map(|f| f.name.as_str()).collect();
-                return Err(place.null_key(&names.join(","), row));
+                faults.add(row, || place.null_key(&names.join(","), row));
             }
             keys.append_value(&key);
         }
         Ok(keys.finish())
     }
 
-    fn partition_paths(&self, rows: &RecordBatch, keys: &StringArray, place: &Place) -> Result<PartitionColumn> {
-        let bad = |row: usize, value: String, why: String| Error::BadPartition {
-            value: cut(&value),
-            key: cut(keys.value(row)),
-            why,
-            position: place.position(row),
+    fn partition_paths(
+        &self,
+        rows: &RecordBatch,
+        keys: &StringArray,
+        place: &Place,
+        faults: &mut Faults,
+    ) -> Result<PartitionColumn> {
+        let mut bad = |row: usize, value: &str, why: &str| {
+            faults.add(row, || Error::BadPartition {
+                value: cut(value),
+                key: cut(keys.value(row)),
+                why: why.to_string(),
+                position: place.position(row),
+            });
         };
         let mut whole = PartitionColumn { ids: vec![0; rows.num_rows()], paths: Arc::new(vec![String::new()]) };
         for (i, part) in self.partitions.iter().enumerate() {
-            let next = part.paths(rows, self.consistent_logical_timestamp, &bad)?;
+            let next = part.paths(rows, self.consistent_logical_timestamp, &mut bad)?;
             whole = if i == 0 { next } else { partition::join(&whole, &next) };
         }
         Ok(whole)
@@ -161,16 +182,18 @@ impl KeyGenerator {
 }
 
 /// Ordering values; a null one cannot be compared, so it is refused, as Hudi does.
-fn ordering(field: &FieldPath, rows: &RecordBatch, keys: &StringArray, place: &Place) -> Result<ArrayRef> {
+fn ordering(field: &FieldPath, rows: &RecordBatch, keys: &StringArray, place: &Place, faults: &mut Faults) -> ArrayRef {
     let values = field.column(rows);
-    match values.nulls().and_then(|n| n.iter().position(|valid| !valid)) {
-        Some(row) => Err(Error::NullOrdering {
-            field: field.name.clone(),
-            key: cut(keys.value(row)),
-            position: place.position(row),
-        }),
-        None => Ok(values),
+    if let Some(nulls) = values.nulls().filter(|n| n.null_count() > 0) {
+        for row in (0..nulls.len()).filter(|row| nulls.is_null(*row)) {
+            faults.add(row, || Error::NullOrdering {
+                field: field.name.clone(),
+                key: cut(keys.value(row)),
+                position: place.position(row),
+            });
+        }
     }
+    values
 }
 
 /// The delete flags, null counting as false; `None` if no row is deleted.

@@ -26,8 +26,8 @@ pub(super) struct PartitionPart {
     timestamp: Option<TimestampPart>,
 }
 
-/// Makes the error of a row whose value makes no partition path: row, value, why.
-pub(super) type Bad<'a> = dyn Fn(usize, String, String) -> Error + 'a;
+/// Takes note of a row whose value makes no partition path: row, value, why.
+pub(super) type Bad<'a> = dyn FnMut(usize, &str, &str) + 'a;
 
 impl PartitionPart {
     pub fn all(config: &KeyConfig, schema: &SchemaRef) -> Result<Vec<PartitionPart>> {
@@ -46,28 +46,44 @@ impl PartitionPart {
         config.partition_fields.iter().map(part).collect()
     }
 
-    /// The part of each row.
-    pub fn paths(&self, rows: &RecordBatch, consistent_logical_timestamp: bool, bad: &Bad) -> Result<PartitionColumn> {
+    /// The part of each row; that of a bad one means nothing.
+    pub fn paths(
+        &self,
+        rows: &RecordBatch,
+        consistent_logical_timestamp: bool,
+        bad: &mut Bad,
+    ) -> Result<PartitionColumn> {
         let column = self.field.column(rows);
         let values = match &self.timestamp {
             Some(timestamp) => timestamp.texts(&column, bad)?,
             None => text::texts(&self.field.name, &column, consistent_logical_timestamp)?,
         };
-        intern(&values, |row, value| {
+        let mut faults: HashMap<u32, String> = HashMap::default();
+        let paths = intern(&values, |id, value| {
             let path = self.path(value);
-            match self.fault(&path, value) {
-                Some(why) => Err(bad(row, value.unwrap_or_default().to_string(), why)),
-                None => Ok(path),
+            if let Some(why) = self.fault(&path, value) {
+                faults.insert(id, why);
             }
-        })
+            path
+        });
+        if !faults.is_empty() {
+            for (row, id) in paths.ids.iter().enumerate() {
+                if let Some(why) = faults.get(id) {
+                    bad(row, if values.is_null(row) { "" } else { values.value(row) }, why);
+                }
+            }
+        }
+        Ok(paths)
     }
 
-    /// The first row of `deleted` whose null would be read as the epoch: a delete that looks in 1970 and so deletes nothing.
-    pub fn delete_in_1970(&self, rows: &RecordBatch, deleted: &BooleanArray) -> Option<(usize, &str)> {
-        self.timestamp.as_ref()?;
+    /// The rows of `deleted` whose null would be read as the epoch: deletes that look in 1970 and so delete nothing.
+    pub fn deletes_in_1970(&self, rows: &RecordBatch, deleted: &BooleanArray) -> Vec<(usize, &str)> {
+        if self.timestamp.is_none() {
+            return Vec::new();
+        }
         let column = self.field.column(rows);
-        let row = (0..deleted.len()).find(|&row| deleted.value(row) && column.is_null(row))?;
-        Some((row, &self.field.name))
+        let lost = (0..deleted.len()).filter(|&row| deleted.value(row) && column.is_null(row));
+        lost.map(|row| (row, self.field.name.as_str())).collect()
     }
 
     fn path(&self, value: Option<&str>) -> String {
@@ -121,11 +137,8 @@ impl PartitionPart {
     }
 }
 
-/// Gives equal values one id; runs of one value cost a comparison each.
-fn intern(
-    values: &StringArray,
-    mut path_of: impl FnMut(usize, Option<&str>) -> Result<String>,
-) -> Result<PartitionColumn> {
+/// Gives equal values one id; runs of one value cost a comparison each. `path_of`: the path of a new id's value.
+fn intern(values: &StringArray, mut path_of: impl FnMut(u32, Option<&str>) -> String) -> PartitionColumn {
     let mut known: HashMap<Option<&str>, u32> = HashMap::default();
     let mut paths = Vec::new();
     let mut ids = Vec::with_capacity(values.len());
@@ -138,7 +151,7 @@ fn intern(
                 Some(id) => *id,
                 None => {
                     let id = paths.len() as u32;
-                    paths.push(path_of(row, value)?);
+                    paths.push(path_of(id, value));
                     known.insert(value, id);
                     id
                 }
@@ -147,7 +160,7 @@ fn intern(
         last = Some((value, id));
         ids.push(id);
     }
-    Ok(PartitionColumn { ids, paths: Arc::new(paths) })
+    PartitionColumn { ids, paths: Arc::new(paths) }
 }
 
 /// `outer/inner`, row by row.

@@ -261,3 +261,46 @@ fn a_delete_without_its_partition_does_not_look_in_1970() {
     let error = generator.key(&of([None, Some(true)])).expect_err("a delete in 1970").to_string();
     assert!(error.contains("r1") && error.contains("without at"), "{error}");
 }
+
+/// One pass over a batch finds all that is wrong, and what is left is as if the bad rows had never been there.
+#[test]
+fn rows_that_make_no_record_are_handed_over_and_the_others_stay() {
+    let ids: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some(""), Some("d"), Some("e"), Some("f")]));
+    let cats: ArrayRef =
+        Arc::new(StringArray::from(vec![Some("x"), Some(".."), Some("x"), Some("../up"), Some("y"), Some("../up")]));
+    let ts: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), Some(3), Some(4), None, Some(6)]));
+    let gone: ArrayRef = Arc::new(BooleanArray::from(vec![false, true, false, true, false, false]));
+    let pos: ArrayRef = Arc::new(UInt64Array::from_iter_values(100..106));
+    let columns =
+        [("id", ids, true), ("cat", cats, true), ("ts", ts, true), (DELETED_COLUMN, gone, true), ("pos", pos, false)];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).expect("one length");
+    let options =
+        RecordOptions { ordering_field: Some("ts".into()), position_column: Some("pos"), ..Default::default() };
+    let strict = KeyGenerator::new(&simple(&["cat"], false, false), options, batch.schema_ref()).expect("fields");
+    assert!(matches!(strict.key(&batch), Err(Error::NullKey { position: Some(101), .. })));
+
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let sifting = |most: usize| {
+        let seen = seen.clone();
+        strict.clone().refusing(Refuse::new(move |refused| {
+            assert_eq!(refused.rows.num_columns(), 4, "without the position");
+            let mut seen = seen.lock().expect("one thread");
+            seen.push((refused.row, refused.cause.code(), refused.cause.position()));
+            if seen.len() < most { std::ops::ControlFlow::Continue(()) } else { std::ops::ControlFlow::Break(()) }
+        }))
+    };
+    let keyed = sifting(9).key(&batch).expect("the others");
+    let want = [
+        (1, "record-null-key", Some(101)),
+        (2, "record-null-key", Some(102)),
+        (3, "record-bad-partition", Some(103)),
+        (4, "record-null-ordering", Some(104)),
+        (5, "record-bad-partition", Some(105)),
+    ];
+    assert_eq!(seen.lock().expect("one thread").split_off(0), want);
+    assert_eq!(keyed.keys, StringArray::from(vec!["a"]));
+    assert_eq!((keyed.rows.num_rows(), keyed.ordering.expect("ordered").len()), (1, 1));
+    assert_eq!((*keyed.partitions.paths).clone(), ["x"], "a bad path is not even looked at");
+    assert_eq!(keyed.deleted, None);
+    assert!(matches!(sifting(2).key(&batch), Err(Error::Stopped)));
+}

@@ -74,15 +74,15 @@ impl TimestampPart {
         })
     }
 
-    /// Formatted times. A null is read as the epoch, as Hudi does, and so lands in 1970.
-    pub fn texts(&self, column: &ArrayRef, bad: &Bad) -> Result<StringArray> {
+    /// Formatted times; null where a value makes none. A null is read as the epoch, as Hudi does, and so lands in 1970.
+    pub fn texts(&self, column: &ArrayRef, bad: &mut Bad) -> Result<StringArray> {
         match column.data_type() {
             DataType::Utf8 => self.format_texts(column.as_string::<i32>(), bad),
             _ => self.format_numbers(column, bad),
         }
     }
 
-    fn format_texts(&self, values: &StringArray, bad: &Bad) -> Result<StringArray> {
+    fn format_texts(&self, values: &StringArray, bad: &mut Bad) -> Result<StringArray> {
         let mut out = StringBuilder::with_capacity(values.len(), values.len() * 10);
         for row in 0..values.len() {
             if values.is_null(row) {
@@ -97,14 +97,16 @@ impl TimestampPart {
                     self.field,
                     patterns.join(", ")
                 );
-                return Err(bad(row, text.to_string(), why));
+                bad(row, text, &why);
+                out.append_null();
+                continue;
             };
             out.append_value(self.format(time));
         }
         Ok(out.finish())
     }
 
-    fn format_numbers(&self, column: &ArrayRef, bad: &Bad) -> Result<StringArray> {
+    fn format_numbers(&self, column: &ArrayRef, bad: &mut Bad) -> Result<StringArray> {
         let unsupported = || Error::Unsupported {
             what: format!("partition field {} of type {} makes no time", self.field, column.data_type()),
         };
@@ -127,7 +129,9 @@ impl TimestampPart {
             let time = value.and_then(|v| self.millis(v)).and_then(DateTime::from_timestamp_millis);
             let Some(time) = time else {
                 let shown = array_value_to_string(column, row).unwrap_or_default();
-                return Err(bad(row, shown, format!("field {} is out of range for a time", self.field)));
+                bad(row, &shown, &format!("field {} is out of range for a time", self.field));
+                out.append_null();
+                continue;
             };
             out.append_value(self.format(time.fixed_offset()));
         }

@@ -38,7 +38,7 @@ fn rows_are_rewritten_exactly() {
 fn rows_that_do_not_fit_name_the_column() {
     let rows = batch(vec![("a", Arc::new(Int64Array::from(vec![Some(1), None])))]);
     let cases = [
-        (r#"{"name":"a","type":"long"}"#, "null in row 1"),
+        (r#"{"name":"a","type":"long"}"#, "null, and"),
         (r#"{"name":"a","type":["null","int"]}"#, "do not fit"),
         (r#"{"name":"a","type":["null","long"]},{"name":"z","type":"int"}"#, "missing"),
     ];
@@ -198,4 +198,30 @@ proptest! {
             }
         }
     }
+}
+
+proptest::proptest! {
+    /// Halving finds what looking at each row alone finds.
+    #[test]
+    fn rows_that_do_not_fit_are_sifted_out(numbers in proptest::collection::vec(proptest::option::of(0i64..4), 0..40)) {
+        // What a float does not hold, and what is null, is bad.
+        let numbers: Vec<Option<i64>> = numbers.iter().map(|n| n.map(|n| if n == 3 { (1 << 53) + 1 } else { n })).collect();
+        let is_bad = |n: &Option<i64>| n.is_none_or(|n| n > 1 << 53);
+        let column: ArrayRef = Arc::new(Int64Array::from(numbers.clone()));
+        let batch = RecordBatch::try_from_iter_with_nullable([("n", column, true)]).expect("one column");
+        let writer = Arc::new(Schema::new(vec![Field::new("n", DataType::Float64, false)]));
+        let sifted = sift(&batch, &writer).expect("types fit");
+        let bad: Vec<usize> = (0..numbers.len()).filter(|row| is_bad(&numbers[*row])).collect();
+        let good: Vec<f64> = numbers.iter().filter(|n| !is_bad(n)).flatten().map(|n| *n as f64).collect();
+        proptest::prop_assert_eq!(sifted.refused.iter().map(|(row, _)| *row).collect::<Vec<_>>(), bad);
+        proptest::prop_assert_eq!(sifted.rows.column(0).as_primitive::<Float64Type>().values().to_vec(), good);
+    }
+}
+
+#[test]
+fn types_that_do_not_fit_are_no_fault_of_the_rows() {
+    let column: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+    let batch = RecordBatch::try_from_iter_with_nullable([("n", column, true)]).expect("one column");
+    let writer = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
+    assert!(sift(&batch, &writer).is_err());
 }

@@ -8,11 +8,11 @@ mod pick;
 mod pieces;
 mod read;
 
-use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Rejects, Result, Source};
+use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Raw, Rejects, Result, Source};
 use crate::config::{BadRecordsConfig, SourceConfig};
 use crate::storage::{FileInfo, Storage};
 use pieces::JsonPiece;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -172,6 +172,19 @@ impl Source for JsonDfsSource {
             Some(file) => read::place(&self.input, file, offset).await,
             None => format!("position {position}"),
         }
+    }
+
+    async fn raw(&self, positions: &[u64]) -> Result<Vec<Option<Raw>>> {
+        let files = self.memory().files.clone();
+        let mut found: HashMap<u64, Raw> = HashMap::new();
+        for (number, file) in files.iter().enumerate() {
+            let in_file = positions.iter().map(|p| pieces::unpack(*p)).filter(|(file, _)| *file == number);
+            let offsets: BTreeSet<u64> = in_file.map(|(_, offset)| offset).collect();
+            for (offset, value) in read::lines_at(&self.input, file, offsets).await? {
+                found.insert(pieces::pack(number, offset), Raw { value, ..Raw::default() });
+            }
+        }
+        Ok(positions.iter().map(|position| found.get(position).cloned()).collect())
     }
 
     async fn on_commit(&self, _checkpoint: &str) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::storage::FileInfo;
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +23,7 @@ const TAIL_CHUNK: u64 = 64 << 10;
 /// Lines longer than this are no lines.
 const LONGEST_LINE: usize = 256 << 20;
 const BATCH_ROWS: usize = 8192;
+const BYTE_ORDER_MARK_END: u64 = 4;
 
 /// Reads the lines of one part, chunk by chunk.
 pub(super) struct PartReader {
@@ -173,6 +174,41 @@ pub(super) async fn place(input: &Arc<Input>, file: &FileInfo, offset: u64) -> S
         Some(number) => format!("{name}:{number}"),
         None => format!("{name}, byte {offset}"),
     }
+}
+
+/// The lines that begin at `offsets` of the file's text. A plain file is read there only, a compressed one up to the last.
+pub(super) async fn lines_at(
+    input: &Arc<Input>,
+    file: &FileInfo,
+    mut offsets: BTreeSet<u64>,
+) -> Result<Vec<(u64, Bytes)>> {
+    let none = AtomicU64::new(0);
+    let mut found = Vec::new();
+    while let Some(first) = offsets.first().copied() {
+        // The first line begins behind a byte order mark, if there is one, but its part begins before.
+        let start = if first < BYTE_ORDER_MARK_END { 0 } else { first };
+        let part = match is_gzip(&file.path) {
+            true => Part { file: 0, start: 0, end: u64::MAX },
+            false => Part { file: 0, start, end: first + 1 },
+        };
+        let mut reader = PartReader::new(input, file, &part);
+        let mut more = true;
+        while more && !offsets.is_empty() {
+            more = reader
+                .step(&none, |line| {
+                    if offsets.remove(&line.offset) {
+                        found.push((line.offset, Bytes::copy_from_slice(line.bytes)));
+                    }
+                    Ok::<(), Error>(())
+                })
+                .await??;
+        }
+        offsets.remove(&first);
+        if is_gzip(&file.path) {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// Reads the parts of a piece into batches.

@@ -161,3 +161,30 @@ async fn a_part_inside_a_long_line_is_not_read_beyond_its_end() {
     }
     assert_eq!(inside.bytes_read.load(std::sync::atomic::Ordering::Relaxed), 1001);
 }
+
+#[tokio::test]
+async fn refused_lines_are_read_again_where_they_stand() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"{\"n\":4}\n{ \"n\" : 5 }").expect("memory");
+    std::fs::write(folder.path().join("a"), b"\xEF\xBB\xBF{\"n\":1}\n\n{\"n\": 2 }\r\n{\"n\":3}").expect("written");
+    std::fs::write(folder.path().join("b.gz"), gzip.finish().expect("memory")).expect("written");
+    let source = source(&folder, true);
+    let batches = source.fetch(request(None)).await.expect("fetched").batches.expect("two files");
+    let mut lines = Vec::new();
+    for batch in rows(&batches).await.expect("good lines") {
+        let numbers = batch.column(0).as_primitive::<Int64Type>();
+        lines.extend(
+            numbers.values().iter().copied().zip(batch.column(1).as_primitive::<UInt64Type>().values().to_vec()),
+        );
+    }
+    lines.sort();
+    let texts = [r#"{"n":1}"#, r#"{"n": 2 }"#, r#"{"n":3}"#, r#"{"n":4}"#, r#"{ "n" : 5 }"#];
+    for wanted in [vec![4, 0, 2], vec![1], vec![3, 4], vec![0, 1, 2, 3, 4]] {
+        let positions: Vec<u64> = wanted.iter().map(|i| lines[*i].1).collect();
+        let raw = source.raw(&positions).await.expect("read again");
+        let raw: Vec<_> = raw.into_iter().map(|r| r.expect("it is there").value).collect();
+        assert_eq!(raw, wanted.iter().map(|i| texts[*i].as_bytes()).collect::<Vec<_>>());
+    }
+    assert_eq!(source.raw(&[lines[0].1 + 1, u64::MAX]).await.expect("no such lines"), [None, None]);
+}

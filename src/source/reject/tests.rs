@@ -98,8 +98,8 @@ async fn rows_that_were_refused_are_among_those_that_were_read() {
     assert!(verdict(&some, 1).await.expect("all are bad").contains("100.00 percent of the round's 1 records"));
 }
 
-#[test]
-fn quarantined_records_are_kept_in_the_order_of_the_input_up_to_a_bound() {
+#[tokio::test]
+async fn quarantined_records_are_kept_in_the_order_of_the_input_up_to_a_bound() {
     let mut some = rejects(BadRecordPolicy::Quarantine, None, None);
     some.most_kept_bytes = 3000;
     for position in [2, 1, 2] {
@@ -109,7 +109,8 @@ fn quarantined_records_are_kept_in_the_order_of_the_input_up_to_a_bound() {
     let kept: Vec<_> = some.take_kept().iter().map(|r| r.position).collect();
     assert_eq!(kept, [Some(1), Some(2), None]);
     let large = Rejected { value: Some(vec![b'x'; 4000]), ..bad(3) };
-    assert!(matches!(some.refuse(large), Err(Error::QuarantineFull { .. })));
+    assert!(some.refuse(large).is_err(), "no room");
+    assert!(matches!(some.verdict(&Offsets, 9).await, Err(Error::QuarantineFull { records: 4, .. })));
 }
 
 #[test]

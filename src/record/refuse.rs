@@ -1,0 +1,93 @@
+//! Rows that make no record: gathered over a whole batch, handed to whoever keeps count of them, and taken out.
+
+use super::{Error, KeyedBatch, PartitionColumn, Result};
+use arrow::array::{AsArray, BooleanArray, RecordBatch};
+use arrow::compute::{filter, filter_record_batch};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A row that makes no record.
+#[derive(Debug)]
+pub struct Refused<'a> {
+    /// The batch that it stands in, without the position column.
+    pub rows: &'a RecordBatch,
+    pub row: usize,
+    pub cause: Error,
+}
+
+type Taker = dyn Fn(Refused<'_>) -> ControlFlow<()> + Send + Sync;
+
+/// Takes note of rows that make no record, and says whether to go on.
+#[derive(Clone)]
+pub struct Refuse(Arc<Taker>);
+
+impl Refuse {
+    pub fn new(taker: impl Fn(Refused<'_>) -> ControlFlow<()> + Send + Sync + 'static) -> Refuse {
+        Refuse(Arc::new(taker))
+    }
+}
+
+impl std::fmt::Debug for Refuse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Refuse")
+    }
+}
+
+/// What is wrong with the rows of a batch: of each row the first thing that was found.
+#[derive(Debug, Default)]
+pub(super) struct Faults(BTreeMap<usize, Error>);
+
+impl Faults {
+    pub fn add(&mut self, row: usize, cause: impl FnOnce() -> Error) {
+        self.0.entry(row).or_insert_with(cause);
+    }
+
+    /// The records that are left; without anybody to take them, the first fault is an error.
+    pub fn take_out(mut self, keyed: KeyedBatch, refuse: Option<&Refuse>) -> Result<KeyedBatch> {
+        if self.0.is_empty() {
+            return Ok(keyed);
+        }
+        let Some(Refuse(taker)) = refuse else {
+            return self.0.pop_first().map_or(Ok(keyed), |(_, cause)| Err(cause));
+        };
+        let good: BooleanArray = (0..keyed.rows.num_rows()).map(|row| Some(!self.0.contains_key(&row))).collect();
+        for (row, cause) in self.0 {
+            if taker(Refused { rows: &keyed.rows, row, cause }).is_break() {
+                return Err(Error::Stopped);
+            }
+        }
+        keyed.keep(&good)
+    }
+}
+
+impl KeyedBatch {
+    fn keep(self, good: &BooleanArray) -> Result<KeyedBatch> {
+        let failed = |e: arrow::error::ArrowError| Error::Unsupported { what: format!("take bad rows out: {e}") };
+        let deleted = self.deleted.map(|d| filter(&d, good)).transpose().map_err(failed)?;
+        Ok(KeyedBatch {
+            rows: filter_record_batch(&self.rows, good).map_err(failed)?,
+            keys: filter(&self.keys, good).map_err(failed)?.as_string().clone(),
+            partitions: self.partitions.keep(good),
+            ordering: self.ordering.map(|o| filter(&o, good)).transpose().map_err(failed)?,
+            deleted: deleted.map(|d| d.as_boolean().clone()).filter(|d| d.true_count() > 0),
+        })
+    }
+}
+
+impl PartitionColumn {
+    /// Also forgets the paths that no row is left in: they may be bad ones.
+    fn keep(self, good: &BooleanArray) -> PartitionColumn {
+        let mut new: Vec<Option<u32>> = vec![None; self.paths.len()];
+        let mut paths = Vec::new();
+        let left = self.ids.iter().zip(good.values().iter()).filter(|(_, good)| *good);
+        let ids = left.map(|(&id, _)| {
+            *new[id as usize].get_or_insert_with(|| {
+                paths.push(self.paths[id as usize].clone());
+                paths.len() as u32 - 1
+            })
+        });
+        let ids = ids.collect();
+        PartitionColumn { ids, paths: Arc::new(paths) }
+    }
+}
