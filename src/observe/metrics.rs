@@ -110,6 +110,17 @@ impl Metrics {
         m.gauge(&names::BYTES_TO_INGEST, bytes as f64);
     }
 
+    /// How many messages each partition of the topic holds after the checkpoint, and how many of all this round takes.
+    pub fn kafka(&self, topic: &str, lag: &[(i32, i64)], messages: u64) {
+        let Some(m) = &self.inner else { return };
+        for (partition, behind) in lag {
+            let labels = [("topic", topic), ("partition", &partition.to_string())];
+            m.labelled_gauge(&names::KAFKA_LAG, &labels, *behind as f64);
+        }
+        m.gauge(&names::KAFKA_DELAY, lag.iter().map(|(_, behind)| *behind).sum::<i64>() as f64);
+        m.gauge(&names::KAFKA_IN, messages as f64);
+    }
+
     /// A round was committed.
     pub(super) fn committed(&self, report: &RoundReport, stages: &Stages) {
         let Some(m) = &self.inner else { return };
@@ -120,6 +131,7 @@ impl Metrics {
             (&names::ROWS_COMBINED, report.rows_combined),
             (&names::ROWS_FILTERED, report.rows_filtered),
             (&names::BYTES_READ, report.bytes_read),
+            (&names::OFFSETS_LOST, report.offsets_lost),
             (&names::DECODE_ERRORS, report.rows_skipped),
         ] {
             m.count(counter, &[], count);
@@ -238,6 +250,7 @@ impl Inner {
             &names::ROWS_COMBINED,
             &names::ROWS_FILTERED,
             &names::BYTES_READ,
+            &names::OFFSETS_LOST,
             &names::DECODE_ERRORS,
         ] {
             self.count(counter, &[], 0);
@@ -319,7 +332,11 @@ impl Inner {
     }
 
     fn gauge(&self, metric: &Metric, value: f64) {
-        self.recorder.register_gauge(&self.key(metric, &[]), &METADATA).set(value);
+        self.labelled_gauge(metric, &[], value);
+    }
+
+    fn labelled_gauge(&self, metric: &Metric, labels: &[(&'static str, &str)], value: f64) {
+        self.recorder.register_gauge(&self.key(metric, labels), &METADATA).set(value);
     }
 
     fn count(&self, metric: &Metric, labels: &[(&'static str, &str)], by: u64) {

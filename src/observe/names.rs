@@ -32,6 +32,7 @@ metrics! {
     LAST_SYNC = Gauge "deltastreamer" "lastSync", "epoch milliseconds of the end of the last round that went through, also one without new data";
     HEARTBEAT = Gauge "deltastreamer" "heartbeatTimestampMs", "epoch milliseconds of the start of the last round";
     KAFKA_DELAY = Gauge "deltastreamer" "kafkaDelayCount", "messages between the checkpoint and the end of the topic when the last round began";
+    KAFKA_LAG = Gauge "deltastreamer" "kafkaPartitionLag", "ours: the same by topic and partition";
     KAFKA_IN = Gauge "deltastreamer" "kafkaMessageInCount", "messages of the last round";
     PARALLELISM = Gauge "deltastreamer" "sourceParallelism", "pieces that the last batch was read in";
     BYTES_TO_INGEST = Gauge "deltastreamer" "sourceBytesToBeIngestedInSyncRound", "bytes of the last batch, as far as the source knows before it reads";
@@ -71,6 +72,7 @@ metrics! {
     ROWS_FILTERED = Counter "deltastreamer" "rowsFiltered_total", "ours: rows dropped because their key was stored already";
     ROWS_WRITTEN = Counter "deltastreamer" "rowsWritten_total", "ours: rows written since the start, by kind: insert, update, delete";
     BYTES_READ = Counter "deltastreamer" "bytesRead_total", "ours: bytes of input of committed rounds";
-    DECODE_ERRORS = Counter "deltastreamer" "decodeErrors_total", "ours: rows that could not be decoded, whether left out or failing their round";
+    OFFSETS_LOST = Counter "deltastreamer" "lostOffsets_total", "ours: offsets of the topic that expired before they were read";
+    DECODE_ERRORS = Counter "deltastreamer" "decodeErrors_total", "ours: rows left out because they could not be decoded, and rounds that failed for one";
     STAGE_SECONDS = Histogram "deltastreamer" "stageSeconds", "ours: seconds by stage of a committed round";
 }

@@ -58,6 +58,8 @@ pub struct RoundReport {
     pub rows_read: u64,
     /// Rows left out because they could not be decoded (`skip.invalid.records`).
     pub rows_skipped: u64,
+    /// Offsets of a topic that expired before they were read.
+    pub offsets_lost: u64,
     /// Rows of the batch that lost to a row of the same key.
     pub rows_combined: u64,
     /// Rows of the batch dropped because their key is stored already (`--filter-dupes`).

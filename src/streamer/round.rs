@@ -109,7 +109,11 @@ impl Streamer {
         let fetch = self.fetch(resume.clone(), reader.as_ref()).await?;
         report.files_read = fetch.stats.files;
         report.bytes_read = fetch.stats.bytes;
+        report.offsets_lost = fetch.stats.lost;
         self.metrics.fetched(fetch.batches.as_ref().map_or(0, |b| b.partitions.len()), fetch.stats.bytes);
+        if let Some(topic) = &fetch.stats.topic {
+            self.metrics.kafka(topic, &fetch.stats.lag, fetch.stats.events);
+        }
         if fetch.checkpoint == resume && !self.config.checkpoint.allow_commit_on_no_change {
             tracing::info!(checkpoint = resume, "no new data: the source's checkpoint has not changed");
             return Ok(Outcome::NoNewData);
@@ -154,6 +158,7 @@ impl Streamer {
         report.rows_read = rows_read.load(Ordering::Relaxed);
         report.bytes_read = batches.bytes_read.load(Ordering::Relaxed);
         report.rows_skipped = batches.rejects.count();
+        report.event_times_ms = batches.times.range();
         drop(progress);
         batches.rejects.warn(&*self.source).await;
         count(&statuses, &mut report);

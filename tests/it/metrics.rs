@@ -2,6 +2,11 @@
 
 use std::net::TcpListener;
 use std::process::Command;
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
 use crate::support::*;
 
@@ -95,6 +100,57 @@ fn a_round_that_hangs_is_neither_ready_nor_live_until_it_goes_on() {
     std::fs::write(&statement, "SELECT * FROM <SRC>").expect("somebody reads the pipe");
     wait_for("the round to go on", || http_get(&address, "/readyz").status == 200);
     wait_for("a sign of life", || http_get(&address, "/healthz").status == 200);
+    running.signal("TERM");
+    running.finish().ok();
+}
+
+/// The broker is librdkafka's, inside this process: it goes away and comes back when told.
+#[test]
+fn a_job_is_not_ready_while_its_broker_is_away() {
+    let cluster = MockCluster::new(1).expect("a cluster");
+    cluster.create_topic("trips", 2, 1).expect("a topic");
+    let producer: BaseProducer =
+        ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().expect("a producer");
+    let send = |partition: i32, text: &str| {
+        let record = BaseRecord::<(), str>::to("trips").partition(partition).payload(text);
+        producer.send(record).map_err(|(e, _)| e).expect("queue a message");
+        producer.flush(Duration::from_secs(60)).expect("the broker takes it");
+    };
+    send(0, r#"{"id": "a", "ts": 1}"#);
+    send(1, r#"{"id": "b", "ts": 1}"#);
+    send(1, r#"{"id": "c", "ts": 1}"#);
+    cluster.broker_down(-1).expect("end the broker");
+
+    let job = job();
+    let running = job
+        .call
+        .clone()
+        .flag("--source-class", "JsonKafkaSource")
+        .without("hoodie.streamer.source.dfs.root")
+        .conf("bootstrap.servers", cluster.bootstrap_servers())
+        .conf("hoodie.streamer.source.kafka.topic", "trips")
+        .conf("auto.offset.reset", "earliest")
+        .conf("default.api.timeout.ms", "1000")
+        .start();
+    let address = address(&running);
+    let told = || http_get(&address, "/readyz");
+    wait_for("a failed round", || told().json()["state"] == "failing");
+    let away = told();
+    assert_eq!((away.status, &away.json()["last_error"]["code"]), (503, &json!("kafka-broker")), "{}", away.body);
+    assert_eq!(http_get(&address, "/healthz").status, 200, "trying again is a sign of life");
+    assert!(job.table.timeline().is_empty());
+
+    cluster.broker_up(-1).expect("start the broker");
+    wait_for("the first commit", || told().status == 200);
+    let back = told().json();
+    assert_eq!((&back["consecutive_failures"], &back["checkpoint"]), (&json!(0), &json!("trips,0:1,1:2")), "{back}");
+    let exposition = scrape(&address);
+    assert!(exposition.get("trips_deltastreamer_numFailedSyncs") > Some(0.0));
+    assert_eq!(exposition.get("trips_deltastreamer_numConsecutiveFailures"), Some(0.0));
+    let lag = r#"trips_deltastreamer_kafkaPartitionLag{topic="trips",partition="1"}"#;
+    wait_for("no lag", || scrape(&address).get(lag) == Some(0.0));
+    assert!(exposition.get("trips_commit_commitLatencyInMs") >= exposition.get("trips_commit_commitFreshnessInMs"));
+    assert!(exposition.get("trips_commit_commitFreshnessInMs") > Some(0.0));
     running.signal("TERM");
     running.finish().ok();
 }

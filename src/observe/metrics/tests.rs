@@ -86,6 +86,20 @@ fn failures_are_counted_until_a_round_goes_through() {
 }
 
 #[test]
+fn lag_is_told_by_partition_and_stays_when_it_is_nothing() {
+    let metrics = metrics();
+    for (lag, delay) in [([(0, 3), (1, 4)], 7.0), ([(0, 0), (1, 0)], 0.0)] {
+        metrics.kafka("t", &lag, 5);
+        assert_eq!(value(&metrics, "trips_deltastreamer_kafkaDelayCount"), Some(delay));
+        for (partition, behind) in lag {
+            let sample = format!("trips_deltastreamer_kafkaPartitionLag{{topic=\"t\",partition=\"{partition}\"}}");
+            assert_eq!(value(&metrics, &sample), Some(behind as f64), "{sample}");
+        }
+    }
+    assert_eq!(value(&metrics, "trips_deltastreamer_kafkaMessageInCount"), Some(5.0));
+}
+
+#[test]
 fn names_are_fit_for_prometheus() {
     for (prefix, want) in [("lake.trips-v2", "lake_trips_v2_"), ("2026", "_2026_"), ("größe", "gr__e_"), ("", "")] {
         let name = format!("{want}deltastreamer_numFailedSyncs");
