@@ -1,7 +1,8 @@
 //! The front door: arguments in, exit code out.
 
 use crate::cli::{self, Command};
-use crate::config::{self, StreamerConfig, mask_urls};
+use crate::config::{self, DemoOptions, RawArgs, StreamerConfig, mask_urls};
+use crate::demo::Demo;
 use crate::observe::{LogFormat, init_log};
 use crate::streamer;
 use std::ffi::OsString;
@@ -16,32 +17,75 @@ const INTERRUPTED: u8 = 3;
 
 /// Runs the program and says how it went: see the README for the exit codes.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let raw = match cli::parse(args) {
-        Ok(Command::Run(raw)) => raw,
+    match cli::parse(args) {
+        Ok(Command::Run(raw)) => job(&raw),
+        Ok(Command::Demo(options)) => demo(options),
         Ok(Command::Print(text)) => {
             println!("{text}");
-            return ExitCode::SUCCESS;
+            ExitCode::SUCCESS
         }
-        Err(e) => return fail(e.code(), &e, MISCONFIGURED),
-    };
-    let config = match config::load(&raw, &|name| std::env::var(name).ok()) {
+        Err(e) => fail(e.code(), &e, MISCONFIGURED),
+    }
+}
+
+fn job(raw: &RawArgs) -> ExitCode {
+    let config = match configured(raw) {
         Ok(config) => config,
+        Err(exit) => return exit,
+    };
+    match block_on(streamer::run(config)) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(e)) => job_failed(&e),
+        Err(e) => fail("internal", &e, FAILED),
+    }
+}
+
+/// The same, with a cluster and events that come with it.
+fn demo(options: DemoOptions) -> ExitCode {
+    let demo = match Demo::prepare(options) {
+        Ok(demo) => demo,
         Err(e) => return fail(e.code(), &e, MISCONFIGURED),
     };
+    println!("{}", demo.introduction());
+    let raw = match cli::parse(demo.arguments().into_iter().map(OsString::from)) {
+        Ok(Command::Run(raw)) => raw,
+        Ok(_) => return fail("internal", &"the demo's arguments ask for no job", FAILED),
+        Err(e) => return fail(e.code(), &e, FAILED),
+    };
+    let config = match configured(&raw) {
+        Ok(config) => config,
+        Err(exit) => return exit,
+    };
+    match block_on(demo.run(config)) {
+        Ok(Ok(summary)) => {
+            println!("\n{summary}");
+            ExitCode::SUCCESS
+        }
+        Ok(Err(crate::demo::Error::Streamer(e))) => job_failed(&e),
+        Ok(Err(e)) => fail(e.code(), &e, FAILED),
+        Err(e) => fail("internal", &e, FAILED),
+    }
+}
+
+/// The configuration, with the log begun and told of it.
+fn configured(raw: &RawArgs) -> Result<StreamerConfig, ExitCode> {
+    let config = config::load(raw, &|name| std::env::var(name).ok()).map_err(|e| fail(e.code(), &e, MISCONFIGURED))?;
     init_log(if config.run.log_json { LogFormat::Json } else { LogFormat::Text });
     tell(&config);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(e) => return fail("internal", &e, FAILED),
+    Ok(config)
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(future))
+}
+
+fn job_failed(error: &streamer::Error) -> ExitCode {
+    let exit = match error {
+        streamer::Error::Interrupted => INTERRUPTED,
+        e if e.is_configuration() => MISCONFIGURED,
+        _ => FAILED,
     };
-    match runtime.block_on(streamer::run(config)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e @ streamer::Error::Interrupted) => fail(e.code(), &e, INTERRUPTED),
-        Err(e) => {
-            let code = if e.is_configuration() { MISCONFIGURED } else { FAILED };
-            fail(e.code(), &e, code)
-        }
-    }
+    fail(error.code(), error, exit)
 }
 
 /// Says what the job runs with, as Hudi does at start: every setting, its origin, secrets masked.

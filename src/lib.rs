@@ -15,6 +15,7 @@
 //! | --- | --- |
 //! | [`cli`] | flags, spelled as Hudi's Streamer spells them |
 //! | `front` | arguments in, exit code out |
+//! | `demo` | a continuous Kafka job that brings its own cluster and events |
 //! | [`streamer`] | the daemon: one round, the loop around it, checkpoints, shutdown |
 //! | [`source`] | files (later Kafka) decoded straight to Arrow, and the next checkpoint; knows no table |
 //! | [`transform`] | SQL over `<SRC>`, chained; knows no keys |
@@ -31,6 +32,7 @@
 
 pub mod cli;
 pub mod config;
+mod demo;
 pub mod error;
 mod front;
 pub mod index;

@@ -3,11 +3,12 @@
 //! Checks form only; what values mean is `config`'s. Look at [`parse`] first. Invariant: a flag of Hudi that is not done yet
 //! is refused by name; none is ignored without a word.
 
+mod demo;
 mod flags;
 
-use crate::config::{Error, RawArgs};
+use crate::config::{DemoOptions, Error, RawArgs};
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction};
+use clap::{Arg, ArgAction, ArgMatches};
 use flags::{FLAGS, Flag, Kind, State};
 use std::ffi::OsString;
 
@@ -16,6 +17,8 @@ use std::ffi::OsString;
 pub enum Command {
     /// A job.
     Run(RawArgs),
+    /// A job that brings its own Kafka.
+    Demo(DemoOptions),
     /// Text for standard output: help, version, the reference of keys.
     Print(String),
 }
@@ -37,6 +40,14 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, Error>
         }
         Err(e) => return Err(Error::new("config-flag", told(&e))),
     };
+    match matches.subcommand() {
+        Some((demo::NAME, matches)) => Ok(Command::Demo(demo::options(matches))),
+        _ => job(&matches),
+    }
+}
+
+/// The flags of a job.
+fn job(matches: &ArgMatches) -> Result<Command, Error> {
     let mut raw = RawArgs::default();
     let mut problems = Vec::new();
     for flag in FLAGS {
@@ -102,7 +113,10 @@ fn command() -> clap::Command {
         .about(about)
         .version(env!("CARGO_PKG_VERSION"))
         .after_help("--help-keys lists every property key. Values come from flags, --hoodie-conf, --props and hudi-defaults.conf, in this order.")
-        .disable_help_subcommand(true);
+        .disable_help_subcommand(true)
+        .subcommand(demo::command())
+        .subcommand_negates_reqs(true)
+        .args_conflicts_with_subcommands(true);
     FLAGS.iter().fold(command, |command, flag| command.arg(argument(flag)))
 }
 
@@ -184,10 +198,32 @@ mod tests {
 
     #[test]
     fn help_is_printed() {
-        for args in [&["--help"][..], &["--help-keys"], &["--version"]] {
+        for args in [&["--help"][..], &["--help-keys"], &["--version"], &["demo", "--help"]] {
             assert!(matches!(parse(args.iter().map(OsString::from)), Ok(Command::Print(_))), "{args:?}");
         }
         let Ok(Command::Print(help)) = parse([]) else { panic!("no arguments is a call for help") };
         assert!(help.contains("--source-ordering-field") && help.contains("[default: UPSERT]"), "{help}");
+        assert!(help.contains("Commands:") && help.contains(demo::NAME), "{help}");
+    }
+
+    #[test]
+    fn a_subcommand_has_flags_of_its_own() {
+        let demo = |args: &[&str]| parse(std::iter::once(&"demo").chain(args).map(OsString::from));
+        let options = |rate, seconds, table: Option<&str>| {
+            let time = Option::map(seconds, std::time::Duration::from_secs);
+            Command::Demo(DemoOptions { rate, time, table: table.map(Into::into) })
+        };
+        assert_eq!(demo(&[]), Ok(options(100, None, None)));
+        let all = ["--rate", "7", "--seconds", "5", "--target-base-path", "/t"];
+        assert_eq!(demo(&all), Ok(options(7, Some(5), Some("/t"))));
+        for wrong in [&["--rate", "0"][..], &["--rate", "1000000"], &["--seconds", "x"], &["--op", "INSERT"]] {
+            let error = demo(wrong).expect_err(wrong[0]).to_string();
+            assert!(error.contains(wrong[0]), "{error}");
+        }
+        assert_eq!(
+            run(&["--payload-class", "demo"]).value("--payload-class"),
+            Some("demo"),
+            "a value is no subcommand"
+        );
     }
 }

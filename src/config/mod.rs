@@ -17,7 +17,7 @@ mod secrets;
 pub use error::{Error, Problem, Result};
 pub use load::load;
 pub use model::*;
-pub use raw::RawArgs;
+pub use raw::{DemoOptions, RawArgs};
 pub use secrets::{mask_urls, mask_value};
 
 /// Every key with its default, as a Markdown table: `hudi-streamer --help-keys`.

@@ -29,3 +29,14 @@ impl RawArgs {
         self.switches.contains(flag)
     }
 }
+
+/// What `hudi-streamer demo` is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DemoOptions {
+    /// Events a second.
+    pub rate: u64,
+    /// `None`: until Ctrl-C.
+    pub time: Option<std::time::Duration>,
+    /// Folder of the table; `None`: a new one below the working directory.
+    pub table: Option<std::path::PathBuf>,
+}

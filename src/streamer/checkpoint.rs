@@ -45,6 +45,11 @@ impl Stored {
     }
 }
 
+/// The position that the newest commit with one carries, for those who only look.
+pub async fn position(table: &Table, timeline: &Timeline) -> Result<Option<String>> {
+    Ok(latest(table, timeline).await?.and_then(|stored| stored.key))
+}
+
 /// Walks the completed writes of the active timeline, newest first, to the first that knows of a checkpoint. Commits of
 /// other writers, compactions and clusterings carry none and are passed over.
 pub(super) async fn latest(table: &Table, timeline: &Timeline) -> Result<Option<Stored>> {

@@ -11,9 +11,13 @@ use tokio_util::sync::CancellationToken;
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
-/// Runs the job: one round, or rounds until stopped.
+/// Runs the job: one round, or rounds until stopped by a signal.
 pub async fn run(config: StreamerConfig) -> Result<()> {
-    let cancel = shutdown::listen().map_err(Error::Signals)?;
+    run_until(config, shutdown::listen()?).await
+}
+
+/// The same, until `cancel`.
+pub async fn run_until(config: StreamerConfig, cancel: CancellationToken) -> Result<()> {
     let only_looks = config.run.explain || config.run.dry_run;
     let continuous = config.run.continuous && !only_looks;
     let (metrics, _server) = match config.metrics.as_ref().filter(|_| !only_looks) {

@@ -14,7 +14,9 @@ mod refuse;
 mod round;
 mod shutdown;
 
-pub use continuous::run;
+pub use checkpoint::position;
+pub use continuous::{run, run_until};
+pub use shutdown::listen;
 
 /// Why a round, or the job, ends.
 #[derive(Debug, thiserror::Error)]

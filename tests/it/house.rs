@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-/// Room, and the rooms it may use. `main`, `lib`, `error`, `front` and `streamer` may use all.
+/// Room, and the rooms it may use. `main`, `lib`, `error`, `front`, `demo` and `streamer` may use all.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("cli", &["config"]),
     ("source", &["config", "schema", "storage", "observe"]),
@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("observe", &[]),
 ];
-const MAY_USE_ALL: &[&str] = &["main", "lib", "error", "front", "streamer"];
+const MAY_USE_ALL: &[&str] = &["main", "lib", "error", "front", "demo", "streamer"];
 
 const LONGEST_FILE: usize = 600;
 

@@ -10,6 +10,7 @@ mod bad_input;
 mod checkpoint;
 mod cli;
 mod crash;
+mod demo;
 mod golden;
 mod house;
 mod ingest;
