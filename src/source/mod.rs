@@ -107,15 +107,6 @@ pub struct Raw {
     pub timestamp_ms: Option<i64>,
 }
 
-/// A record as it came.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Raw {
-    pub value: bytes::Bytes,
-    /// Key and time of a message.
-    pub key: Option<bytes::Bytes>,
-    pub timestamp_ms: Option<i64>,
-}
-
 /// A source of rows.
 #[async_trait::async_trait]
 pub trait Source: Send + Sync + std::fmt::Debug {
