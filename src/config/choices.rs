@@ -21,7 +21,8 @@ pub(super) enum Refusal {
 }
 
 /// Packages whose classes are meant by their last names.
-const HUDI_PACKAGE: &str = "org.apache.hudi.";
+const PACKAGES: [&str; 3] =
+    ["org.apache.hudi.", "io.confluent.kafka.serializers.", "org.apache.kafka.common.serialization."];
 
 impl<T: Copy> Choice<T> {
     /// Case does not matter, nor does which of Hudi's packages a class is in: some have moved between releases.
@@ -29,7 +30,7 @@ impl<T: Copy> Choice<T> {
         let word = word.trim();
         let short = match word.rsplit_once('.') {
             None => word,
-            Some((_, short)) if word.starts_with(HUDI_PACKAGE) => short,
+            Some((_, short)) if PACKAGES.iter().any(|package| word.starts_with(package)) => short,
             Some(_) => return Err(Refusal::Foreign),
         };
         match self.done.iter().find(|(name, _)| name.eq_ignore_ascii_case(short)) {
@@ -299,3 +300,9 @@ pub(super) const KAFKA_CHECKPOINT_TYPES: Choice<KafkaCheckpointType> = Choice {
 
 pub(super) const TOMBSTONES: Choice<Tombstones> =
     Choice { done: &[("skip", Tombstones::Skip), ("delete", Tombstones::Delete)], later: &[] };
+
+/// Whether a value names its schema.
+pub(super) const VALUE_DESERIALIZERS: Choice<bool> = Choice {
+    done: &[("KafkaAvroDeserializer", true), ("KafkaAvroSchemaDeserializer", true), ("ByteArrayDeserializer", false)],
+    later: &[],
+};

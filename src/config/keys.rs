@@ -53,6 +53,7 @@ keys! {
     TOMBSTONES = "hoodie.streamer.source.kafka.tombstones", "skip", "ours: what a message without value does: skip, or delete the row of the message key";
     ROUND_BYTES = "hoodie.streamer.source.kafka.round.max.bytes", "268435456", "ours: messages a round of a continuous job, about; 0: no bound";
     ROUND_SECONDS = "hoodie.streamer.source.kafka.round.max.seconds", "60", "ours: time a round of a continuous job takes, about; 0: no bound";
+    VALUE_DESERIALIZER = "hoodie.streamer.source.kafka.value.deserializer.class", "io.confluent.kafka.serializers.KafkaAvroDeserializer", "AvroKafkaSource: KafkaAvroDeserializer or KafkaAvroSchemaDeserializer (values name their schema, which is resolved to the source schema), or ByteArrayDeserializer (bare Avro of the source schema)";
     IGNORED_PREFIXES = "hoodie.streamer.source.kafka.ignore.prefix.config.list", "", "comma list of prefixes of settings that are not for the Kafka client";
     SHUTDOWN_GRACE = "hoodie.streamer.shutdown.grace.seconds", "20", "ours: how long a round may go on after SIGTERM before it is given up";
     SCHEMA_SOURCE_FILE = "hoodie.streamer.schemaprovider.source.schema.file", "", "Avro schema of the input (FilebasedSchemaProvider)";
@@ -271,6 +272,10 @@ pub(super) const REFUSED_PREFIXES: &[(&str, &str)] = &[
     ("schema.registry.ssl.keystore.password", PLAIN_KEY),
     ("schema.registry.ssl.truststore.password", "a PEM truststore has no password: leave it out"),
     ("hoodie.streamer.source.json.kafka.processor.", "shape the rows with a transformer"),
+    (
+        "hoodie.streamer.source.kafka.value.deserializer.schema",
+        "it is the source schema, which the schema provider gives",
+    ),
     ("hoodie.streamer.source.kafka.proto.", "ProtoKafkaSource is not done yet"),
     ("hoodie.streamer.source.kafka.offset.skip.buffer.minutes", "start from a timestamp, with --checkpoint"),
     ("hoodie.streamer.schemaprovider.schema_post_processor", SCHEMA_FILE),

@@ -48,7 +48,7 @@ impl<'a> Loader<'a> {
         let table = self.table(table_type);
         let keys = self.keys();
         let source = self.source();
-        let schema = self.schema_provider();
+        let schema = self.schema_provider(source.kafka.as_ref());
         let transformers = self.transformers();
         let index = self.index();
         let write = self.write();
@@ -384,7 +384,7 @@ impl<'a> Loader<'a> {
             class,
             limit,
             dfs_root: (class == SourceClass::JsonDfs).then(|| self.required(&keys::DFS_ROOT)),
-            kafka: class.is_kafka().then(|| self.kafka(limit)),
+            kafka: class.is_kafka().then(|| self.kafka(class, limit)),
             bad_records: self.bad_records(class),
         }
     }

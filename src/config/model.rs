@@ -223,6 +223,18 @@ pub struct KafkaConfig {
     pub round_time: Option<Duration>,
     /// `default.api.timeout.ms`: how long a question to the broker may take.
     pub timeout: Duration,
+    /// How the values of AvroKafkaSource name their schema.
+    pub avro: AvroValues,
+}
+
+/// `.value.deserializer.class`
+#[derive(Debug, Clone, Default)]
+pub enum AvroValues {
+    /// By an id in this registry (`KafkaAvroDeserializer`, `KafkaAvroSchemaDeserializer`).
+    Registered(RegistryConfig),
+    /// Not at all: they have the source schema (`ByteArrayDeserializer`).
+    #[default]
+    Bare,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -153,6 +153,8 @@ pub enum Error {
     #[error(transparent)]
     Schema(#[from] decode::json::JsonError),
     #[error(transparent)]
+    Avro(decode::avro::AvroError),
+    #[error(transparent)]
     TableSchema(#[from] crate::schema::Error),
     #[error("{file}: {cause}")]
     LineTooLong { file: String, cause: decode::lines::LineTooLong },
@@ -209,6 +211,7 @@ impl Error {
             Error::KafkaCheckpoint { .. } => "source-foreign-checkpoint",
             Error::KafkaDataLoss { .. } => "kafka-data-loss",
             Error::KafkaVanished { .. } => "kafka-vanished",
+            Error::Avro(e) => e.code(),
             Error::TableSchema(e) => e.code(),
             Error::Worker { .. } => "internal",
         }
@@ -219,6 +222,7 @@ impl Error {
         match self {
             Error::Kafka { retryable, .. } => *retryable,
             Error::KafkaVanished { .. } => true,
+            Error::TableSchema(e) => e.is_retryable(),
             _ => false,
         }
     }

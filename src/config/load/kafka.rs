@@ -2,7 +2,7 @@
 
 use super::super::choices;
 use super::super::keys::{self, IDLE_PREFIXES};
-use super::super::{KafkaCheckpointType, KafkaConfig, OffsetReset, Tombstones, mask_value};
+use super::super::{AvroValues, KafkaCheckpointType, KafkaConfig, OffsetReset, SourceClass, Tombstones, mask_value};
 use super::Loader;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -65,7 +65,7 @@ const JKS: &str = "Java key stores cannot be read: convert it to PEM (keytool -i
                    and set ssl.ca.location, or ssl.certificate.location and ssl.key.location";
 
 impl Loader<'_> {
-    pub(super) fn kafka(&mut self, limit: Option<u64>) -> KafkaConfig {
+    pub(super) fn kafka(&mut self, class: SourceClass, limit: Option<u64>) -> KafkaConfig {
         let client = self.client();
         if !client.contains_key("bootstrap.servers") {
             self.required(&keys::BOOTSTRAP_SERVERS);
@@ -100,6 +100,24 @@ impl Loader<'_> {
             round_bytes: (continuous && bytes > 0).then_some(bytes),
             round_time: (continuous && seconds > 0).then_some(Duration::from_secs(seconds)),
             timeout: Duration::from_millis(self.positive(&keys::API_TIMEOUT, "a number of milliseconds")),
+            avro: if class == SourceClass::AvroKafka { self.avro_values() } else { AvroValues::Bare },
+        }
+    }
+
+    fn avro_values(&mut self) -> AvroValues {
+        if !self.key_choice(&keys::VALUE_DESERIALIZER, &choices::VALUE_DESERIALIZERS, true) {
+            if self.raw.value("--schemaprovider-class").is_none() {
+                let text = "ByteArrayDeserializer needs --schemaprovider-class: bare Avro does not say what it is";
+                self.problem("config-missing", text.into());
+            }
+            return AvroValues::Bare;
+        }
+        match self.registry() {
+            Some(registry) => AvroValues::Registered(registry),
+            None => {
+                self.required(&keys::REGISTRY_URL);
+                AvroValues::Bare
+            }
         }
     }
 

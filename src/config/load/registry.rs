@@ -2,7 +2,10 @@
 
 use super::super::choices::{self, CredentialsSource, SchemaProviderKind};
 use super::super::keys::{self, Key};
-use super::super::{Credentials, RegistryAddress, RegistryConfig, SchemaProviderConfig, SubjectsConfig, mask_urls};
+use super::super::{
+    AvroValues, Credentials, KafkaConfig, RegistryAddress, RegistryConfig, SchemaProviderConfig, SubjectsConfig,
+    mask_urls,
+};
 use super::Loader;
 
 /// What a provider cannot be without, and what means nothing without a provider.
@@ -10,7 +13,8 @@ const PROVIDER_KEYS: [(&Key, &str); 2] =
     [(&keys::SCHEMA_SOURCE_FILE, "FilebasedSchemaProvider"), (&keys::SCHEMA_SOURCE_URL, "SchemaRegistryProvider")];
 
 impl Loader<'_> {
-    pub(super) fn schema_provider(&mut self) -> SchemaProviderConfig {
+    /// `kafka`: the source, whose registry stands in for a provider where Avro values name their schemas.
+    pub(super) fn schema_provider(&mut self, kafka: Option<&KafkaConfig>) -> SchemaProviderConfig {
         let flag = "--schemaprovider-class";
         if self.raw.value(flag).is_none() {
             for (key, provider) in PROVIDER_KEYS {
@@ -19,7 +23,7 @@ impl Loader<'_> {
                     self.problem("config-missing", text);
                 }
             }
-            return SchemaProviderConfig::None;
+            return kafka.and_then(subject_of_values).unwrap_or(SchemaProviderConfig::None);
         }
         match self.flag_choice(flag, &choices::SCHEMA_PROVIDERS, SchemaProviderKind::File) {
             SchemaProviderKind::File => SchemaProviderConfig::File {
@@ -49,7 +53,6 @@ impl Loader<'_> {
     }
 
     /// The registry that `schema.registry.url` names; `None` where it is not set, which is for the caller to mind.
-    #[allow(dead_code)]
     pub(super) fn registry(&mut self) -> Option<RegistryConfig> {
         self.given(&keys::REGISTRY_URL)?;
         Some(self.registry_access())
@@ -134,6 +137,15 @@ impl Loader<'_> {
         self.key_choice(kind, &choices::STORE_TYPES, ());
         Some(path)
     }
+}
+
+/// The newest schema of the subject that serializers register a topic's values under (`TopicNameStrategy`).
+fn subject_of_values(kafka: &KafkaConfig) -> Option<SchemaProviderConfig> {
+    let AvroValues::Registered(registry) = &kafka.avro else { return None };
+    let mut source = registry.addresses.first()?.clone();
+    let subject = format!("{}-value", kafka.topic);
+    source.url.path_segments_mut().ok()?.pop_if_empty().extend(["subjects", &subject, "versions", "latest"]);
+    Some(SchemaProviderConfig::Registry(Box::new(SubjectsConfig { source, target: None, registry: registry.clone() })))
 }
 
 /// `%40` is `@`.

@@ -17,7 +17,7 @@ const COLUMNS: [&str; 4] = [OFFSET, PARTITION, TIMESTAMP, KEY];
 /// The schema with the columns behind it and the record renamed `<name>_processed`, as Hudi does; unchanged where it has
 /// them already.
 pub fn with_offset_columns(schema: &TableSchema) -> crate::schema::Result<TableSchema> {
-    let mut record: Value = serde_json::from_str(&schema.avro)
+    let mut record: Value = serde_json::from_str(&schema.given)
         .map_err(|e| crate::schema::Error::Internal { doing: "append the offset columns", why: e.to_string() })?;
     let name = record["name"].as_str().unwrap_or_default().to_string();
     if let Some(fields) = record["fields"].as_array_mut() {
@@ -42,7 +42,7 @@ fn fields() -> [FieldRef; 4] {
 
 /// The same schema without the columns: what messages are decoded with.
 pub(super) fn without_offset_columns(schema: &TableSchema) -> crate::schema::Result<TableSchema> {
-    let mut record: Value = serde_json::from_str(&schema.avro)
+    let mut record: Value = serde_json::from_str(&schema.given)
         .map_err(|e| crate::schema::Error::Internal { doing: "leave out the offset columns", why: e.to_string() })?;
     if let Some(fields) = record["fields"].as_array_mut() {
         fields.retain(|f| !COLUMNS.iter().any(|c| f["name"] == **c));

@@ -53,7 +53,6 @@ pub(super) enum Taken {
     /// Taken, and no more for now.
     Enough,
     /// Not taken: to be given again.
-    #[allow(dead_code)]
     Again,
 }
 

@@ -7,6 +7,7 @@
 
 mod append;
 mod client;
+mod decoder;
 mod infer;
 mod lane;
 mod offsets;
@@ -19,10 +20,10 @@ pub use append::with_offset_columns;
 pub use client::Client;
 pub use offsets::Offsets;
 
-use super::decode::json::JsonDecoder;
 use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Raw, Rejects, Result, Source};
-use crate::config::{BadRecordsConfig, KafkaConfig, SourceConfig};
-use crate::schema::TableSchema;
+use crate::config::{AvroValues, BadRecordsConfig, KafkaConfig, SourceClass, SourceConfig};
+use crate::schema::{Registry, TableSchema};
+use decoder::{Decoder, Format};
 use lane::{Lane, Lanes, Read, Taken, locked};
 use pace::Pace;
 use piece::{Piece, Shared};
@@ -51,6 +52,7 @@ pub struct KafkaSource {
     config: KafkaConfig,
     bad_records: BadRecordsConfig,
     client: Client,
+    format: Format,
     lanes: Arc<Lanes>,
     round: Mutex<Round>,
 }
@@ -68,7 +70,13 @@ impl KafkaSource {
     pub fn open(config: &SourceConfig) -> Result<KafkaSource> {
         let kafka = config.kafka.clone().ok_or(Error::Worker { what: "open", why: "no topic is configured".into() })?;
         let client = Client::open(&kafka)?;
+        let format = match (&config.class, &kafka.avro) {
+            (SourceClass::AvroKafka, AvroValues::Registered(registry)) => Format::Registered(Registry::open(registry)?),
+            (SourceClass::AvroKafka, AvroValues::Bare) => Format::Bare,
+            _ => Format::Json,
+        };
         Ok(KafkaSource {
+            format,
             bad_records: config.bad_records.clone(),
             lanes: Arc::new(Lanes::new(client.clone())),
             config: kafka,
@@ -108,11 +116,11 @@ impl KafkaSource {
         given: Option<TableSchema>,
         lanes: &[(OffsetRange, Arc<Mutex<Lane>>)],
         warnings: &mut Vec<String>,
-    ) -> Result<arrow::datatypes::SchemaRef> {
+    ) -> Result<TableSchema> {
         if let Some(given) = given {
             return Ok(match self.config.append_offsets {
-                true => append::without_offset_columns(&given)?.arrow,
-                false => given.arrow,
+                true => append::without_offset_columns(&given)?,
+                false => given,
             });
         }
         let inferred = infer::infer(lanes.to_vec()).await?;
@@ -125,7 +133,7 @@ impl KafkaSource {
             let names = inferred.left_out.join(", ");
             warnings.push(format!("fields without a value in this batch are left out for good: {names}"));
         }
-        Ok(inferred.schema)
+        Ok(TableSchema::from_arrow(&inferred.schema, &self.config.topic)?)
     }
 }
 
@@ -163,6 +171,7 @@ impl Source for KafkaSource {
         tracing::debug!(events, from = ?start.from, next = checkpoint, "offsets planned");
         let lanes = self.open_lanes(&ranges).await?;
         let shared = Arc::new(Shared {
+            format: self.format.clone(),
             reader: self.reader(request.schema, &lanes, &mut stats.warnings).await?,
             positions: request.positions,
             append_offsets: self.config.append_offsets,
@@ -171,7 +180,7 @@ impl Source for KafkaSource {
             without_value,
             times: Arc::default(),
         });
-        let decoded = JsonDecoder::new(shared.reader.clone(), shared.positions)?.schema().clone();
+        let decoded = Decoder::new(&shared.format, &shared.reader, shared.positions)?.schema().clone();
         let schema = if shared.append_offsets { append::appended(&decoded) } else { decoded };
         let partitions = lanes
             .into_iter()
@@ -269,6 +278,7 @@ mod tests {
             round_bytes: None,
             round_time: None,
             timeout: Duration::from_secs(1),
+            avro: AvroValues::Bare,
         }
     }
 

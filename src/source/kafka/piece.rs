@@ -1,11 +1,12 @@
 //! A range of a partition as rows: read from its lane, decoded by the thread that polls.
 
-use super::super::decode::json::JsonDecoder;
-use super::super::{Error, EventTimes, Reason, Rejected, Rejects, Result};
+use super::super::{Error, EventTimes, Rejected, Rejects, Result};
 use super::append::Appended;
+use super::decoder::{Decoder, Format, Made};
 use super::lane::{Lane, Read, Record, Taken, locked};
 use super::pack;
 use super::ranges::OffsetRange;
+use crate::schema::TableSchema;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::error::DataFusionError;
@@ -22,8 +23,9 @@ const BATCH_BYTES: usize = 16 << 20;
 /// What all pieces of a fetch share.
 #[derive(Debug)]
 pub(super) struct Shared {
+    pub format: Format,
     /// What messages are decoded with.
-    pub reader: SchemaRef,
+    pub reader: TableSchema,
     pub positions: bool,
     pub append_offsets: bool,
     pub rejects: Arc<Rejects>,
@@ -47,7 +49,9 @@ struct Reader {
     range: OffsetRange,
     lane: Arc<Mutex<Lane>>,
     shared: Arc<Shared>,
-    decoder: JsonDecoder,
+    decoder: Decoder,
+    /// A writer's schema to ask for, before anything else is decoded.
+    wanted: Option<u32>,
     appended: Option<Appended>,
     begun: bool,
     ended: bool,
@@ -56,13 +60,14 @@ struct Reader {
 impl Reader {
     fn new(piece: &Piece) -> Result<Reader> {
         let shared = piece.shared.clone();
-        let decoder = JsonDecoder::new(shared.reader.clone(), shared.positions)?;
+        let decoder = Decoder::new(&shared.format, &shared.reader, shared.positions)?;
         let appended = shared.append_offsets.then(|| Appended::new(piece.range.partition, decoder.schema()));
         Ok(Reader {
             range: piece.range,
             lane: piece.lane.clone(),
             shared,
             decoder,
+            wanted: None,
             appended,
             begun: false,
             ended: false,
@@ -94,10 +99,9 @@ impl Reader {
             self.shared.without_value.fetch_add(1, Ordering::Relaxed);
             return Ok(Taken::More);
         };
-        self.shared.bytes_read.fetch_add(value.len() as u64, Ordering::Relaxed);
         let position = pack(self.range.partition, message.offset());
         match self.decoder.decode(value, position) {
-            Ok(()) => {
+            Made::Row => {
                 if let Some(appended) = &mut self.appended {
                     appended.push(message);
                 }
@@ -105,16 +109,21 @@ impl Reader {
                     self.shared.times.saw(ms);
                 }
             }
-            Err(cause) => self.shared.rejects.refuse(Rejected {
+            Made::Unknown(id) => {
+                self.wanted = Some(id);
+                return Ok(Taken::Again);
+            }
+            Made::Nothing { reason, code, why } => self.shared.rejects.refuse(Rejected {
                 position: Some(position),
-                reason: Reason::JsonDeserialization,
-                code: cause.code(),
-                why: cause.to_string(),
+                reason,
+                code,
+                why,
                 value: Some(value.to_vec()),
                 key: message.key().map(<[u8]>::to_vec),
                 timestamp_ms: message.timestamp(),
             })?,
         }
+        self.shared.bytes_read.fetch_add(value.len() as u64, Ordering::Relaxed);
         let full = self.decoder.rows() >= BATCH_ROWS || self.decoder.bytes() >= BATCH_BYTES;
         Ok(if full { Taken::Enough } else { Taken::More })
     }
@@ -129,6 +138,9 @@ impl PartitionStream for Piece {
         let external = |e: Error| DataFusionError::External(Box::new(e));
         let batches = futures::stream::try_unfold(Reader::new(self), move |reader| async move {
             let mut reader = reader.map_err(external)?;
+            if let Some(id) = reader.wanted.take() {
+                reader.decoder.learn(&reader.shared.format, id).await.map_err(external)?;
+            }
             // Waits for the broker; behind a transformer on a thread that others wait for too.
             let batch = tokio::task::block_in_place(|| reader.next_batch()).map_err(external)?;
             Ok(batch.map(|batch| (batch, Ok(reader))))
