@@ -76,7 +76,11 @@ fn configured(raw: &RawArgs) -> Result<StreamerConfig, ExitCode> {
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(future))
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let done = runtime.block_on(future);
+    // A question to brokers that do not answer may still wait on a thread of its own: nobody wants the answer any more.
+    runtime.shutdown_background();
+    Ok(done)
 }
 
 fn job_failed(error: &streamer::Error) -> ExitCode {

@@ -145,7 +145,13 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("--allow-commit-on-no-checkpoint-change", Kind::Switch, "", "", "Commit also when the position did not move"),
     flag("--retry-on-source-failures", Kind::Switch, "", "", "Try a failed fetch again where that may help"),
     flag("--retry-interval-seconds", Kind::Value, "SECONDS", "30", "Wait between such tries"),
-    flag("--max-retry-count", Kind::Value, "COUNT", "3", "Tries in all"),
+    flag(
+        "--max-retry-count",
+        Kind::Value,
+        "COUNT",
+        "3",
+        "Tries in all; where it is given, also the failed rounds in a row that end a continuous job",
+    ),
     flag(
         "--post-write-termination-strategy-class",
         Kind::Value,

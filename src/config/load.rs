@@ -482,13 +482,15 @@ impl<'a> Loader<'a> {
     fn run(&mut self) -> RunConfig {
         let termination = self.raw.value("--post-write-termination-strategy-class").is_some();
         self.flag_choice("--post-write-termination-strategy-class", &choices::TERMINATIONS, ());
+        let max_retry_count = self.flag_number("--max-retry-count", 3);
         let max_rounds_without_new_data = termination.then(|| self.number(&keys::MAX_IDLE_ROUNDS, "a whole number"));
         RunConfig {
             continuous: self.raw.has("--continuous"),
             min_sync_interval: Duration::from_secs(self.flag_number("--min-sync-interval-seconds", 0)),
             retry_on_source_failures: self.raw.has("--retry-on-source-failures"),
             retry_interval: Duration::from_secs(self.flag_number("--retry-interval-seconds", 30)),
-            max_retry_count: self.flag_number("--max-retry-count", 3),
+            max_retry_count,
+            failures_to_give_up: self.raw.value("--max-retry-count").map(|_| max_retry_count),
             shutdown_grace: Duration::from_secs(self.number(&keys::SHUTDOWN_GRACE, "a number of seconds")),
             max_rounds_without_new_data,
             dry_run: self.raw.has("--dry-run"),

@@ -439,6 +439,8 @@ pub struct RunConfig {
     pub max_retry_count: u32,
     /// `hoodie.streamer.shutdown.grace.seconds` (ours): how long a round may go on after SIGTERM before it is given up.
     pub shutdown_grace: Duration,
+    /// A continuous job ends after so many failed rounds in a row: `--max-retry-count`, where it is given.
+    pub failures_to_give_up: Option<u32>,
     /// `NoNewDataTerminationStrategy`: stop after this many rounds without a commit.
     pub max_rounds_without_new_data: Option<u32>,
     /// Ours: do all but writing.

@@ -1,6 +1,6 @@
 //! The loop around the round: pace, retries, when to stop.
 
-use super::round::{Outcome, Streamer};
+use super::round::{Outcome, Streamer, Tokens};
 use super::{Error, Result, shutdown};
 use crate::config::{MetricsConfig, StreamerConfig, mask_urls};
 use crate::observe::{Metrics, Server};
@@ -16,16 +16,33 @@ pub async fn run(config: StreamerConfig) -> Result<()> {
     run_until(config, shutdown::listen()?).await
 }
 
-/// The same, until `cancel`.
-pub async fn run_until(config: StreamerConfig, cancel: CancellationToken) -> Result<()> {
+/// The same, until `asked`.
+pub async fn run_until(config: StreamerConfig, asked: CancellationToken) -> Result<()> {
     let only_looks = config.run.explain || config.run.dry_run;
     let continuous = config.run.continuous && !only_looks;
     let (metrics, _server) = match config.metrics.as_ref().filter(|_| !only_looks) {
         Some(wanted) => serve(wanted)?,
         None => (Metrics::off(), None),
     };
-    let mut streamer = Streamer::open(config, cancel.clone(), metrics).await?;
-    if continuous { rounds(&mut streamer, &cancel).await } else { counted(&mut streamer).await.map(|_| ()) }
+    let (stop, cancel) = match continuous {
+        true => (asked.clone(), after(asked, config.run.shutdown_grace)),
+        false => (asked.clone(), asked),
+    };
+    let mut streamer = Streamer::open(config, Tokens { stop: stop.clone(), cancel }, metrics).await?;
+    if continuous { rounds(&mut streamer, &stop).await } else { counted(&mut streamer).await.map(|_| ()) }
+}
+
+/// A token that is cancelled so long after the other.
+fn after(asked: CancellationToken, grace: Duration) -> CancellationToken {
+    let cancel = CancellationToken::new();
+    let late = cancel.clone();
+    tokio::spawn(async move {
+        asked.cancelled().await;
+        tokio::time::sleep(grace).await;
+        tracing::warn!(seconds = grace.as_secs(), "the round is not done within the time for it: it is given up");
+        late.cancel();
+    });
+    cancel
 }
 
 /// Metrics and health, answering from before the table is opened until the job ends.
@@ -51,20 +68,21 @@ async fn counted(streamer: &mut Streamer) -> Result<Outcome> {
     outcome
 }
 
-async fn rounds(streamer: &mut Streamer, cancel: &CancellationToken) -> Result<()> {
+async fn rounds(streamer: &mut Streamer, stop: &CancellationToken) -> Result<()> {
     let interval = streamer.config().run.min_sync_interval;
     let idle_limit = streamer.config().run.max_rounds_without_new_data;
-    let mut idle_rounds = 0;
+    let most_failures = streamer.config().run.failures_to_give_up;
+    let (mut idle_rounds, mut failures) = (0, 0);
     let mut backoff = FIRST_BACKOFF;
-    while !cancel.is_cancelled() {
+    while !stop.is_cancelled() {
         let started = Instant::now();
         let wait = match counted(streamer).await {
             Ok(Outcome::Committed) => {
-                (idle_rounds, backoff) = (0, FIRST_BACKOFF);
+                (idle_rounds, failures, backoff) = (0, 0, FIRST_BACKOFF);
                 interval.saturating_sub(started.elapsed())
             }
             Ok(_) => {
-                backoff = FIRST_BACKOFF;
+                (failures, backoff) = (0, FIRST_BACKOFF);
                 idle_rounds += 1;
                 if idle_limit.is_some_and(|limit| idle_rounds >= limit) {
                     tracing::info!(rounds = idle_rounds, "no new data: stopping as the termination strategy says");
@@ -74,7 +92,8 @@ async fn rounds(streamer: &mut Streamer, cancel: &CancellationToken) -> Result<(
                 interval.max(streamer.source.idle_wait()).saturating_sub(started.elapsed())
             }
             Err(Error::Interrupted) => break,
-            Err(e) if e.is_retryable() => {
+            Err(e) if e.is_retryable() && most_failures.is_none_or(|most| failures + 1 < most) => {
+                failures += 1;
                 tracing::error!(code = e.code(), error = %e, retry_in_seconds = backoff.as_secs(), "round failed; trying again");
                 let wait = backoff;
                 backoff = (backoff * 2).min(LONGEST_BACKOFF);
@@ -85,7 +104,7 @@ async fn rounds(streamer: &mut Streamer, cancel: &CancellationToken) -> Result<(
         streamer.metrics.waiting(wait);
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            () = cancel.cancelled() => {}
+            () = stop.cancelled() => {}
         }
     }
     tracing::info!("stopped: every completed round is in the table, and the next start goes on from its checkpoint");

@@ -44,8 +44,17 @@ pub(super) struct Streamer {
     /// `None` until the first round has something to commit.
     pub(super) table: Option<Table>,
     pub(super) rule: MergeRule,
+    /// Asked to stop: no new round begins, and one that has written nothing ends.
+    pub(super) stop: CancellationToken,
+    /// Asked to give up what is being written.
     pub(super) cancel: CancellationToken,
     pub(super) metrics: Metrics,
+}
+
+/// How a job is told to end.
+pub(super) struct Tokens {
+    pub stop: CancellationToken,
+    pub cancel: CancellationToken,
 }
 
 /// The schemas of one round.
@@ -69,7 +78,7 @@ pub(super) enum Work {
 }
 
 impl Streamer {
-    pub async fn open(config: StreamerConfig, cancel: CancellationToken, metrics: Metrics) -> Result<Streamer> {
+    pub async fn open(config: StreamerConfig, tokens: Tokens, metrics: Metrics) -> Result<Streamer> {
         if config.source.bad_records.policy == BadRecordPolicy::Quarantine {
             return Err(Error::NoQuarantine);
         }
@@ -78,7 +87,17 @@ impl Streamer {
         tracing::info!(rule = ?rule.0, from = origin, "merge rule in force");
         let provider = SchemaProvider::open(&config.schema)?;
         let source = source::open(&config.source, config.write.workers)?;
-        Ok(Streamer { config, source, provider, provided: None, table, rule, cancel, metrics })
+        Ok(Streamer {
+            config,
+            source,
+            provider,
+            provided: None,
+            table,
+            rule,
+            stop: tokens.stop,
+            cancel: tokens.cancel,
+            metrics,
+        })
     }
 
     pub fn config(&self) -> &StreamerConfig {
@@ -229,7 +248,11 @@ impl Streamer {
         let tries = if run.retry_on_source_failures { run.max_retry_count.max(1) } else { 1 };
         let mut tried = 1;
         loop {
-            match self.source.fetch(request.clone()).await {
+            let fetched = tokio::select! {
+                fetched = self.source.fetch(request.clone()) => fetched,
+                () = self.stop.cancelled() => return Err(Error::Interrupted),
+            };
+            match fetched {
                 Ok(fetch) => {
                     fetch.stats.warnings.iter().for_each(|w| tracing::warn!("{w}"));
                     return Ok(fetch);
@@ -244,7 +267,7 @@ impl Streamer {
                     tried += 1;
                     tokio::select! {
                         () = tokio::time::sleep(run.retry_interval) => {}
-                        () = self.cancel.cancelled() => return Err(Error::Interrupted),
+                        () = self.stop.cancelled() => return Err(Error::Interrupted),
                     }
                 }
             }
