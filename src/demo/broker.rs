@@ -18,14 +18,16 @@ const TICK: Duration = Duration::from_millis(10);
 /// How long the last messages may take into a broker that lives in the same process.
 const FLUSH: Duration = Duration::from_secs(10);
 
-/// A cluster of one broker with the topic of the demo; gone when dropped.
+/// A cluster of one broker with the topic of the demo.
 pub(super) struct Broker {
-    cluster: MockCluster<'static, DefaultProducerContext>,
+    /// Never dropped: it has to outlive the last thread of the job's client, which would complain, and the process ends with
+    /// the demo anyway.
+    cluster: &'static MockCluster<'static, DefaultProducerContext>,
 }
 
 impl Broker {
     pub fn start() -> KafkaResult<Broker> {
-        let cluster = MockCluster::new(1)?;
+        let cluster = Box::leak(Box::new(MockCluster::new(1)?));
         cluster.create_topic(TOPIC, PARTITIONS, 1)?;
         Ok(Broker { cluster })
     }
