@@ -1,11 +1,12 @@
 //! The front door: arguments in, exit code out.
 
 use crate::cli::{self, Command};
-use crate::config::{self, DemoOptions, RawArgs, StreamerConfig, mask_urls};
+use crate::config::{self, DemoOptions, PositionsCommand, RawArgs, StreamerConfig, mask_urls};
 use crate::demo::Demo;
 use crate::observe::{LogFormat, init_log};
 use crate::streamer;
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// The round failed; the table is unchanged.
@@ -20,10 +21,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match cli::parse(args) {
         Ok(Command::Run(raw)) => job(&raw),
         Ok(Command::Demo(options)) => demo(options),
-        Ok(Command::Print(text)) => {
-            println!("{text}");
-            ExitCode::SUCCESS
-        }
+        Ok(Command::Checkpoint(raw, command)) => positions(&raw, command),
+        Ok(Command::Print(text)) => print(&text),
         Err(e) => fail(e.code(), &e, MISCONFIGURED),
     }
 }
@@ -64,6 +63,31 @@ fn demo(options: DemoOptions) -> ExitCode {
         Ok(Err(crate::demo::Error::Streamer(e))) => job_failed(&e),
         Ok(Err(e)) => fail(e.code(), &e, FAILED),
         Err(e) => fail("internal", &e, FAILED),
+    }
+}
+
+/// Looks at positions, or changes them.
+fn positions(raw: &RawArgs, command: PositionsCommand) -> ExitCode {
+    let config = match config::load_positions(raw, &|name| std::env::var(name).ok()) {
+        Ok(config) => config,
+        Err(e) => return fail(e.code(), &e, MISCONFIGURED),
+    };
+    init_log(if config.log_json { LogFormat::Json } else { LogFormat::Text });
+    for warning in &config.warnings {
+        tracing::warn!("{}", mask_urls(warning));
+    }
+    match block_on(streamer::positions::run(config, command)) {
+        Ok(Ok(answer)) => print(&answer),
+        Ok(Err(e)) => job_failed(&e),
+        Err(e) => fail("internal", &e, FAILED),
+    }
+}
+
+/// Text for standard output. A reader that has gone away (`… | head`) has seen enough.
+fn print(text: &str) -> ExitCode {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => fail("internal", &e, FAILED),
+        _ => ExitCode::SUCCESS,
     }
 }
 

@@ -188,7 +188,7 @@ pub(super) const FLAGS: &[Flag] = &[
     refused("--record-merge-strategy-id", Kind::Value, BY_PAYLOAD),
     refused("--merge-impl-classes", Kind::List, BY_PAYLOAD),
     refused("--record-merge-custom-implementation-classes", Kind::List, BY_PAYLOAD),
-    refused("--checkpoint-type", Kind::Value, "it is a property of Kafka sources, which are not done yet"),
+    refused("--checkpoint-type", Kind::Value, "set the property hoodie.streamer.source.kafka.checkpoint.type"),
     refused("--initial-checkpoint-provider", Kind::Value, "give the position with --checkpoint"),
     refused("--run-bootstrap", Kind::Switch, NO_BOOTSTRAP),
     refused("--bootstrap-overwrite", Kind::Switch, NO_BOOTSTRAP),

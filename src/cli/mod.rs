@@ -3,10 +3,11 @@
 //! Checks form only; what values mean is `config`'s. Look at [`parse`] first. Invariant: a flag of Hudi that is not done yet
 //! is refused by name; none is ignored without a word.
 
+mod checkpoint;
 mod demo;
 mod flags;
 
-use crate::config::{DemoOptions, Error, RawArgs};
+use crate::config::{DemoOptions, Error, PositionsCommand, RawArgs};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches};
 use flags::{FLAGS, Flag, Kind, State};
@@ -19,6 +20,8 @@ pub enum Command {
     Run(RawArgs),
     /// A job that brings its own Kafka.
     Demo(DemoOptions),
+    /// A look at a table's positions, or a change of them.
+    Checkpoint(RawArgs, PositionsCommand),
     /// Text for standard output: help, version, the reference of keys.
     Print(String),
 }
@@ -35,19 +38,22 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, Error>
     let program = OsString::from("hudi-streamer");
     let matches = match command().try_get_matches_from(std::iter::once(program).chain(args)) {
         Ok(matches) => matches,
-        Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            return Ok(Command::Print(e.to_string()));
-        }
+        Err(e) if PRINTED.contains(&e.kind()) => return Ok(Command::Print(e.to_string())),
         Err(e) => return Err(Error::new("config-flag", told(&e))),
     };
     match matches.subcommand() {
         Some((demo::NAME, matches)) => Ok(Command::Demo(demo::options(matches))),
-        _ => job(&matches),
+        Some((checkpoint::NAME, matches)) => checkpoint::read(matches),
+        _ => Ok(Command::Run(flags_of(&matches)?)),
     }
 }
 
-/// The flags of a job.
-fn job(matches: &ArgMatches) -> Result<Command, Error> {
+/// What clap calls errors and is text that was asked for.
+const PRINTED: [ErrorKind; 3] =
+    [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
+
+/// The flags of a job that were given.
+fn flags_of(matches: &ArgMatches) -> Result<RawArgs, Error> {
     let mut raw = RawArgs::default();
     let mut problems = Vec::new();
     for flag in FLAGS {
@@ -78,7 +84,7 @@ fn job(matches: &ArgMatches) -> Result<Command, Error> {
             }
         }
     }
-    if problems.is_empty() { Ok(Command::Run(raw)) } else { Err(Error { problems }) }
+    if problems.is_empty() { Ok(raw) } else { Err(Error { problems }) }
 }
 
 /// An argument `@path` stands for the lines of that file, as in Hudi's Streamer (JCommander).
@@ -114,7 +120,7 @@ fn command() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .after_help("--help-keys lists every property key. Values come from flags, --hoodie-conf, --props and hudi-defaults.conf, in this order.")
         .disable_help_subcommand(true)
-        .subcommand(demo::command())
+        .subcommands([checkpoint::command(), demo::command()])
         .subcommand_negates_reqs(true)
         .args_conflicts_with_subcommands(true);
     FLAGS.iter().fold(command, |command, flag| command.arg(argument(flag)))

@@ -12,6 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::time::Duration;
 
+mod positions;
+
+pub use positions::load_positions;
+
 /// Hudi's silent default ordering field (`HoodieStreamer.Config.sourceOrderingField`, 0.15).
 const DEFAULT_ORDERING_FIELD: &str = "ts";
 

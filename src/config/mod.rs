@@ -10,13 +10,15 @@ mod keys;
 mod layer;
 mod load;
 mod model;
+mod positions;
 mod properties;
 mod raw;
 mod secrets;
 
 pub use error::{Error, Problem, Result};
-pub use load::load;
+pub use load::{load, load_positions};
 pub use model::*;
+pub use positions::{PositionsCommand, PositionsConfig, SetHow, StartFrom};
 pub use raw::{DemoOptions, RawArgs};
 pub use secrets::{mask_urls, mask_value};
 

@@ -14,6 +14,8 @@ const KEY_V2: &str = "streamer.checkpoint.key.v2";
 const RESET_KEY_V2: &str = "streamer.checkpoint.reset.key.v2";
 /// Ours: the source schema that was inferred over the first batch (Avro), so that later batches are read alike.
 const INFERRED_SCHEMA_KEY: &str = "hoodie.streamer.inferred.source.schema";
+/// Ours: marks a commit that an operator made to set the position, and holds the position before.
+pub(super) const SET_KEY: &str = "hoodie.streamer.checkpoint.set.in.place.of";
 
 /// What the newest commit that knows of a checkpoint says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +82,12 @@ pub(super) fn resume(stored: Option<&Stored>, config: &CheckpointConfig) -> Resu
         Some(key) => Ok(Some(key.clone())),
         None => Err(Error::NoStoredCheckpoint { instant: stored.instant.to_string() }),
     }
+}
+
+/// The position of a commit in the spelling of 0.x and in that of 1.x.
+pub(super) fn spellings(metadata: &CommitMetadata) -> (Option<String>, Option<String>) {
+    let extra = |key: &str| metadata.extra(key).map(str::to_string);
+    (extra(KEY_V1), extra(KEY_V2))
 }
 
 /// Puts the checkpoint into a commit's extra metadata, in both spellings.

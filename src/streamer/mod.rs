@@ -9,6 +9,7 @@ mod commit;
 mod continuous;
 mod input;
 mod open;
+pub mod positions;
 mod prepare;
 mod refuse;
 mod round;
@@ -50,6 +51,8 @@ pub enum Error {
         "partition {outer} and, inside it, {inner} cannot both be read by Hudi: set hoodie.datasource.write.partitionpath.urlencode=true (new tables only), or change the values"
     )]
     NestedPartitions { outer: String, inner: String },
+    #[error(transparent)]
+    Position(#[from] positions::Error),
     #[error("{what}: {why}")]
     Worker { what: &'static str, why: String },
     #[error("interrupted before the commit; the table is as it was")]
@@ -74,6 +77,7 @@ impl Error {
             Error::TableType { .. } => "table-type-unsupported",
             Error::Gone { .. } => "table-gone",
             Error::NestedPartitions { .. } => "record-nested-partitions",
+            Error::Position(e) => e.code(),
             Error::Worker { .. } => "internal",
             Error::Interrupted => "interrupted",
             Error::Serve { .. } => "metrics-address",
@@ -87,6 +91,7 @@ impl Error {
             Error::Room(e) => {
                 matches!(**e, crate::Error::Config(_) | crate::Error::Schema(crate::schema::Error::File { .. }))
             }
+            Error::Position(e) => e.is_configuration(),
             Error::Conflict { .. } | Error::TableType { .. } | Error::NoQuarantine | Error::Serve { .. } => true,
             _ => false,
         }

@@ -18,5 +18,6 @@ mod kafka;
 mod keys;
 mod merging;
 mod metrics;
+mod positions;
 mod quarantine;
 mod values;

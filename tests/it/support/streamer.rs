@@ -79,6 +79,12 @@ impl Streamer {
         self
     }
 
+    /// Words before all flags: a subcommand and what it takes.
+    pub fn after(mut self, words: &[&str]) -> Streamer {
+        self.flags.splice(0..0, words.iter().map(|word| (word.to_string(), None)));
+        self
+    }
+
     pub fn without(mut self, name: &str) -> Streamer {
         self.flags.retain(|(n, _)| n != name);
         self.conf.retain(|(n, _)| n != name);

@@ -1,0 +1,130 @@
+//! `checkpoint set`: a commit without rows that carries another position.
+
+use super::form::{Position, doubts_about_files};
+use super::{Error, Held, text};
+use crate::config::{CheckpointConfig, PositionsConfig, SetHow, SourceClass};
+use crate::observe::Metrics;
+use crate::service;
+use crate::streamer::{self, Result, checkpoint, open};
+use crate::table::{Action, CommitMetadata, Instant, InstantTime, State, Table, Timeline};
+
+/// A write that began this recently may be one of a living process: Hudi's own measure for a silent one
+/// (`hoodie.client.heartbeat.interval_in_ms` × `….tolerable.misses`, 0.15).
+const YOUNG_MS: i64 = 2 * 60_000;
+
+/// What an empty commit says it was: as a round of the Streamer's default operation, which Hudi knows to hold no rows.
+const OPERATION: &str = "UPSERT";
+
+/// Sets the position, or says what that would change.
+pub(super) async fn set(config: &PositionsConfig, wanted: &str, how: SetHow) -> Result<String> {
+    let position = of_this_source(config, wanted)?;
+    let mut held = Held::open(config).await?;
+    let place = held.table.storage.display("");
+    if held.table.properties.is_merge_on_read() {
+        let found = held.table.properties.table_type().to_string();
+        return Err(streamer::Error::TableType { table: place, found });
+    }
+    let doubts = doubts(&position);
+    let before = held.position().map(str::to_string);
+    let change = text::change(before.as_deref(), wanted);
+    if before.as_deref() == Some(wanted) {
+        return Ok(format!("{change}\nthe position is this one already: nothing is written"));
+    }
+    if how.dry_run {
+        let doubts: String = doubts.iter().map(|d| format!("\ndoubtful, so wants --force: {d}")).collect();
+        return Ok(format!("{change}{doubts}\ndry run: nothing is written"));
+    }
+    if !doubts.is_empty() && !how.force {
+        return Err(Error::Doubtful { checkpoint: wanted.into(), doubts: doubts.join("; ") }.into());
+    }
+    if !how.force {
+        refuse_young_writes(&held.table, &held.timeline).await?;
+    }
+    let schema = held.table.latest_schema(&held.timeline).await?.ok_or(Error::NoSchema { table: place })?;
+    let metadata = metadata(config, &held, wanted, schema);
+    let timeline = open::clear(&mut held.table, held.timeline, &Metrics::off()).await?;
+    let instant = commit(&held.table, &timeline, &metadata).await?;
+    tracing::info!(%instant, position = wanted, before, "position set");
+    Ok(format!("{change}\nset by commit {instant}: the next run goes on from it"))
+}
+
+/// The position, if it is one that the configured source can use.
+fn of_this_source(config: &PositionsConfig, text: &str) -> Result<Position> {
+    let position = Position::read(text).map_err(|why| Error::Malformed { checkpoint: text.into(), why })?;
+    let fits = match config.source {
+        SourceClass::JsonDfs => matches!(position, Position::Files(_)),
+        SourceClass::JsonKafka | SourceClass::AvroKafka => matches!(position, Position::Kafka { .. }),
+    };
+    match fits {
+        true => Ok(position),
+        false => Err(Error::Foreign {
+            checkpoint: text.into(),
+            form: position.form(),
+            source_name: config.source_name,
+            given: config.source_given,
+        }
+        .into()),
+    }
+}
+
+fn doubts(position: &Position) -> Vec<String> {
+    match position {
+        Position::Files(millis) => doubts_about_files(*millis, chrono::Utc::now().timestamp_millis()),
+        Position::Kafka { .. } => Vec::new(),
+    }
+}
+
+/// A round rolls open writes back when it starts; an operator is asked first where their writer may be alive.
+async fn refuse_young_writes(table: &Table, timeline: &Timeline) -> Result<()> {
+    let listing = table.storage.list(".hoodie").await?;
+    let now = chrono::Utc::now().timestamp_millis();
+    for open in timeline.pending_writes() {
+        let waits = open.action == Action::ReplaceCommit
+            && table.requested_replace(open).await?.is_some_and(|plan| plan.clustering_plan.is_some());
+        let path = open.path();
+        let Some(file) = listing.files.iter().find(|f| f.path == path).filter(|_| !waits) else { continue };
+        let age = now.saturating_sub(file.modified_ms);
+        if age < YOUNG_MS {
+            let (table, instant) = (table.storage.display(""), open.time.to_string());
+            return Err(Error::OpenWrite { table, instant, seconds: age / 1000 }.into());
+        }
+    }
+    Ok(())
+}
+
+/// What the commit carries: the table's schema, as every commit must; what the last one kept for the next run; and the flags
+/// that have counted, lest they count again over the new position.
+fn metadata(config: &PositionsConfig, held: &Held, position: &str, schema: String) -> CommitMetadata {
+    let mut metadata = CommitMetadata { operation_type: OPERATION.into(), ..CommitMetadata::default() };
+    metadata.extra_metadata.insert("schema".into(), schema);
+    metadata.extra_metadata.insert(checkpoint::SET_KEY.into(), held.position().unwrap_or("none").into());
+    let stored = held.stored.as_ref();
+    let flags = config.checkpoint.clone();
+    let counted = CheckpointConfig {
+        checkpoint: flags.checkpoint.or_else(|| stored.and_then(|s| s.reset_key.clone())),
+        ignore_checkpoint: flags.ignore_checkpoint.or_else(|| stored.and_then(|s| s.ignore_key.clone())),
+        ..CheckpointConfig::default()
+    };
+    let inferred = stored.and_then(|s| s.inferred_schema.as_deref());
+    checkpoint::store(&mut metadata, &counted, Some(position), inferred);
+    metadata
+}
+
+/// The three states of a commit without rows; one that fails in between is rolled back.
+async fn commit(table: &Table, timeline: &Timeline, metadata: &CommitMetadata) -> Result<InstantTime> {
+    let time = table.new_instant(timeline);
+    table.request(&time, Action::Commit).await?;
+    let states = async {
+        let profile = CommitMetadata { operation_type: OPERATION.into(), ..CommitMetadata::default() };
+        table.mark_inflight(&time, Action::Commit, profile.to_json()).await?;
+        table.complete(&time, Action::Commit, metadata.to_json()).await
+    };
+    let Err(failure) = states.await else { return Ok(time) };
+    // A failed create may still have gone through: the timeline knows.
+    let open = Instant::new(time.clone(), Action::Commit, State::Inflight);
+    let still_open = table.timeline().await.is_ok_and(|t| t.pending_writes().any(|i| i.time == time));
+    if still_open && let Err(e) = service::rollback(table, &open).await {
+        tracing::error!(error = %e, instant = %time, "the failed commit could not be rolled back; the next start does it");
+    }
+    Err(failure.into())
+}
