@@ -15,9 +15,6 @@ const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 const METADATA: Metadata<'static> = Metadata::new("hudi-streamer", Level::INFO, None);
 
-/// Error codes of input that cannot be decoded begin so (README, error codes).
-const DECODING: [&str; 2] = ["json-", "avro-"];
-
 /// Counts, and keeps the job's health. When it is off every call costs one branch.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
@@ -127,14 +124,15 @@ impl Metrics {
         m.commit(report);
         for (counter, count) in [
             (&names::ROWS_READ, report.rows_read),
-            (&names::ROWS_SKIPPED, report.rows_skipped),
             (&names::ROWS_COMBINED, report.rows_combined),
             (&names::ROWS_FILTERED, report.rows_filtered),
             (&names::BYTES_READ, report.bytes_read),
             (&names::OFFSETS_LOST, report.offsets_lost),
-            (&names::DECODE_ERRORS, report.rows_skipped),
         ] {
             m.count(counter, &[], count);
+        }
+        for (outcome, records) in [("skipped", report.rows_skipped), ("quarantined", report.rows_quarantined)] {
+            m.count(&names::BAD_RECORDS, &[("outcome", outcome)], records);
         }
         for (kind, rows) in [("insert", report.inserted), ("update", report.updated), ("delete", report.deleted)] {
             m.count(&names::ROWS_WRITTEN, &[("kind", kind)], rows);
@@ -166,11 +164,11 @@ impl Metrics {
         health.sign("waiting to try again", wait);
     }
 
-    /// A round failed. `text` must hold no secrets.
-    pub fn failed(&self, code: &'static str, text: &str) {
+    /// A round failed, for so many bad records if for any. `text` must hold no secrets.
+    pub fn failed(&self, code: &'static str, text: &str, bad_records: u64) {
         let Some(m) = &self.inner else { return };
         m.count(&names::FAILURES, &[("code", code)], 1);
-        m.count(&names::DECODE_ERRORS, &[], DECODING.iter().any(|d| code.starts_with(d)).into());
+        m.count(&names::BAD_RECORDS, &[("outcome", "failed")], bad_records);
         m.count(&names::ROUNDS, &[("outcome", "failed")], 1);
         m.health().failed(code, text.to_string(), true);
         m.ended();
@@ -244,19 +242,16 @@ impl Inner {
                 Kind::Histogram => self.recorder.describe_histogram(name, None, help),
             }
         }
-        for counter in [
-            &names::ROWS_READ,
-            &names::ROWS_SKIPPED,
-            &names::ROWS_COMBINED,
-            &names::ROWS_FILTERED,
-            &names::BYTES_READ,
-            &names::OFFSETS_LOST,
-            &names::DECODE_ERRORS,
-        ] {
+        for counter in
+            [&names::ROWS_READ, &names::ROWS_COMBINED, &names::ROWS_FILTERED, &names::BYTES_READ, &names::OFFSETS_LOST]
+        {
             self.count(counter, &[], 0);
         }
         for outcome in ["committed", "idle", "failed", "interrupted"] {
             self.count(&names::ROUNDS, &[("outcome", outcome)], 0);
+        }
+        for outcome in ["skipped", "quarantined", "failed"] {
+            self.count(&names::BAD_RECORDS, &[("outcome", outcome)], 0);
         }
         for kind in ["insert", "update", "delete"] {
             self.count(&names::ROWS_WRITTEN, &[("kind", kind)], 0);

@@ -67,12 +67,11 @@ metrics! {
     ROUNDS = Counter "deltastreamer" "rounds_total", "ours: rounds since the start, by outcome: committed, idle, failed, interrupted";
     FAILURES = Counter "deltastreamer" "failures_total", "ours: failed tries since the start, by error code; retries inside a round count too";
     ROWS_READ = Counter "deltastreamer" "rowsRead_total", "ours: rows read by committed rounds";
-    ROWS_SKIPPED = Counter "deltastreamer" "rowsSkipped_total", "ours: rows left out because they could not be decoded";
     ROWS_COMBINED = Counter "deltastreamer" "rowsCombined_total", "ours: rows that lost to a row of the same key in their batch";
     ROWS_FILTERED = Counter "deltastreamer" "rowsFiltered_total", "ours: rows dropped because their key was stored already";
     ROWS_WRITTEN = Counter "deltastreamer" "rowsWritten_total", "ours: rows written since the start, by kind: insert, update, delete";
     BYTES_READ = Counter "deltastreamer" "bytesRead_total", "ours: bytes of input of committed rounds";
     OFFSETS_LOST = Counter "deltastreamer" "lostOffsets_total", "ours: offsets of the topic that expired before they were read";
-    DECODE_ERRORS = Counter "deltastreamer" "decodeErrors_total", "ours: rows left out because they could not be decoded, and rounds that failed for one";
+    BAD_RECORDS = Counter "deltastreamer" "badRecords_total", "ours: records that could not be decoded or make no row, by what became of them: skipped, quarantined, failed (their round)";
     STAGE_SECONDS = Histogram "deltastreamer" "stageSeconds", "ours: seconds by stage of a committed round";
 }

@@ -58,6 +58,8 @@ pub struct RoundReport {
     pub rows_read: u64,
     /// Rows left out because they could not be decoded (`skip.invalid.records`).
     pub rows_skipped: u64,
+    /// Rows kept aside for the same reason.
+    pub rows_quarantined: u64,
     /// Offsets of a topic that expired before they were read.
     pub offsets_lost: u64,
     /// Rows of the batch that lost to a row of the same key.
@@ -105,6 +107,7 @@ impl RoundReport {
             bytes_read = self.bytes_read,
             rows_read = self.rows_read,
             rows_skipped = self.rows_skipped,
+            rows_quarantined = self.rows_quarantined,
             rows_combined = self.rows_combined,
             rows_filtered = self.rows_filtered,
             inserted = self.inserted,

@@ -122,6 +122,11 @@ impl BadRecords {
     pub fn code(&self) -> &'static str {
         self.code
     }
+
+    /// How many were found.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
 }
 
 impl std::fmt::Display for BadRecords {

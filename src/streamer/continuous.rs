@@ -63,7 +63,7 @@ async fn counted(streamer: &mut Streamer) -> Result<Outcome> {
         Ok(Outcome::Committed | Outcome::NothingWritten) => {}
         Ok(Outcome::NoNewData) => metrics.idle(),
         Err(Error::Interrupted) => metrics.interrupted(),
-        Err(e) => metrics.failed(e.code(), &mask_urls(&e.to_string())),
+        Err(e) => metrics.failed(e.code(), &mask_urls(&e.to_string()), e.bad_records()),
     }
     outcome
 }

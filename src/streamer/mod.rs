@@ -97,6 +97,17 @@ impl Error {
         }
     }
 
+    /// How many records of the input are at fault.
+    pub fn bad_records(&self) -> u64 {
+        match self {
+            Error::Room(e) => match &**e {
+                crate::Error::Source(crate::source::Error::BadRecords(bad)) => bad.count(),
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+
     /// Whether the same round may go through later without anybody's help.
     pub fn is_retryable(&self) -> bool {
         match self {

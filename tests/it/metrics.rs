@@ -42,7 +42,7 @@ fn scrape(address: &str) -> Exposition {
 fn a_job_tells_how_it_stands() {
     let mut job = job();
     job.feed(&[row! {"id": "a", "ts": 1}, row! {"id": "a", "ts": 2}, row! {"id": "b", "ts": 1}]);
-    let running = job.call.start();
+    let running = job.call.clone().conf("hoodie.streamer.source.json.skip.invalid.records", "true").start();
     let address = address(&running);
     wait_for("the first round", || http_get(&address, "/readyz").status == 200);
     let (committed, position) = (job.table.last_commit(), job.position());
@@ -62,11 +62,12 @@ fn a_job_tells_how_it_stands() {
         assert_eq!(first.get(sample), Some(want), "{sample}");
     }
 
-    job.feed(&[row! {"id": "b", "ts": 9}]);
+    job.feed_text("{\"id\": \"b\", \"ts\": 9}\n{\"id\": \"c\", \"ts\": \"nine\"}\n");
     let commits = "trips_deltastreamer_rounds_total{outcome=\"committed\"}";
     wait_for("the second commit", || scrape(&address).get(commits) == Some(2.0));
     let second = scrape(&address);
     assert_eq!(second.get("trips_deltastreamer_rowsWritten_total{kind=\"update\"}"), Some(1.0));
+    assert_eq!(second.get("trips_deltastreamer_badRecords_total{outcome=\"skipped\"}"), Some(1.0));
     assert!(second.get("trips_deltastreamer_lastSync") > first.get("trips_deltastreamer_lastSync"));
     assert!(second.get("trips_commit_commitTime") > first.get("trips_commit_commitTime"));
     assert_eq!(http_get(&address, "/other").status, 404);

@@ -46,7 +46,7 @@ fn a_commit_says_what_hudi_says_of_it() {
         ("trips_deltastreamer_numSuccessfulSyncs", 1.0),
         ("trips_deltastreamer_rounds_total{outcome=\"committed\"}", 1.0),
         ("trips_deltastreamer_rowsWritten_total{kind=\"update\"}", 3.0),
-        ("trips_deltastreamer_decodeErrors_total", 2.0),
+        ("trips_deltastreamer_badRecords_total{outcome=\"skipped\"}", 2.0),
     ] {
         assert_eq!(value(&metrics, sample), Some(want), "{sample}");
     }
@@ -67,16 +67,16 @@ fn without_event_times_there_is_no_freshness() {
 #[test]
 fn failures_are_counted_until_a_round_goes_through() {
     let metrics = metrics();
-    for code in ["storage-io", "json-value"] {
+    for (code, bad_records) in [("storage-io", 0), ("json-value", 3)] {
         metrics.round_started();
-        metrics.failed(code, "");
+        metrics.failed(code, "", bad_records);
     }
     metrics.retrying("storage-io", "", Duration::ZERO);
     for (sample, want) in [
         ("trips_deltastreamer_numFailedSyncs", 2.0),
         ("trips_deltastreamer_numConsecutiveFailures", 2.0),
         ("trips_deltastreamer_failures_total{code=\"storage-io\"}", 2.0),
-        ("trips_deltastreamer_decodeErrors_total", 1.0),
+        ("trips_deltastreamer_badRecords_total{outcome=\"failed\"}", 3.0),
     ] {
         assert_eq!(value(&metrics, sample), Some(want), "{sample}");
     }
