@@ -36,6 +36,11 @@ const FIXED: &[(&str, &str)] = &[
     ("auto.offset.reset", "error"),
 ];
 
+/// What a client fetches ahead, all partitions together; each has an equal part of it, within bounds.
+const AHEAD_KBYTES: usize = 64 << 10;
+const LEAST_AHEAD_KBYTES: usize = 512;
+const MOST_AHEAD_KBYTES: usize = 16 << 10;
+
 /// A group to be called by where the user names none: librdkafka assigns no partitions without one. It is never joined.
 const NO_GROUP: &str = "hudi-streamer";
 
@@ -114,11 +119,25 @@ impl EventLoop {
 }
 
 impl Client {
-    /// Makes the client. Connects to nobody yet.
+    /// A client that asks. Connects to nobody yet.
     pub fn open(config: &KafkaConfig) -> Result<Client> {
+        Client::with(config, &[])
+    }
+
+    /// A client that reads so many partitions: of its own, since an answer waits behind the messages that a client has asked
+    /// the same broker for.
+    pub(super) fn reading(config: &KafkaConfig, partitions: usize) -> Result<Client> {
+        let most = (AHEAD_KBYTES / partitions.max(1)).clamp(LEAST_AHEAD_KBYTES, MOST_AHEAD_KBYTES);
+        Client::with(config, &[("queued.max.messages.kbytes", most.to_string())])
+    }
+
+    fn with(config: &KafkaConfig, more: &[(&str, String)]) -> Result<Client> {
         let mut settings = ClientConfig::new();
         for (key, value) in DEFAULTS {
             settings.set(*key, *value);
+        }
+        for (key, value) in more {
+            settings.set(*key, value);
         }
         settings.set("group.id", config.group.as_deref().unwrap_or(NO_GROUP));
         for (key, value) in &config.client {

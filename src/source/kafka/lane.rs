@@ -6,6 +6,7 @@
 use super::super::{Error, Result};
 use super::client::{Client, Events};
 use super::ranges::OffsetRange;
+use crate::config::KafkaConfig;
 use rdkafka::consumer::base_consumer::PartitionQueue;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -18,11 +19,24 @@ use std::time::{Duration, Instant};
 /// What a lane waits for the next message before it lets its reader look around (at a signal to stop, say).
 const SLICE: Duration = Duration::from_millis(100);
 
+/// The same where the queue has said that it is at the end: what is there has come by then, or is not there.
+const PROMPT: Duration = Duration::from_millis(20);
+
+/// Of a lane that must be moved before it is read.
+const NOWHERE: i64 = -1;
+
 /// All lanes of a source.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    client: Client,
-    lanes: Mutex<BTreeMap<i32, Arc<Mutex<Lane>>>>,
+    config: KafkaConfig,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    /// Made when it is known how many partitions there are.
+    client: Option<Client>,
+    lanes: BTreeMap<i32, Arc<Mutex<Lane>>>,
 }
 
 /// One partition, as far as it has been read.
@@ -34,8 +48,7 @@ pub(super) struct Lane {
     next: i64,
     /// A message taken from the queue that belongs to a later range.
     held: Option<OwnedMessage>,
-    /// Whether the queue has been asked, by a seek to `next`, for what is left up to the end.
-    asked: bool,
+    end: End,
     /// When the queue last gave anything.
     heard: Instant,
 }
@@ -56,6 +69,16 @@ pub(super) enum Taken {
     Again,
 }
 
+/// What a queue has said of the end of the log, before the end of a range was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Unseen,
+    /// It has been there; maybe before the range was planned.
+    Seen,
+    /// It was asked once more, by a seek, and has yet to say so again.
+    Asked,
+}
+
 /// How a call to [`Lane::read`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
@@ -66,20 +89,44 @@ pub(super) enum Read {
 }
 
 impl Lanes {
-    pub fn new(client: Client) -> Lanes {
-        Lanes { client, lanes: Mutex::default() }
+    pub fn new(config: &KafkaConfig) -> Lanes {
+        Lanes { config: config.clone(), open: Mutex::default() }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the lanes of these ranges and begins to fetch. Blocks.
     pub fn open(&self, ranges: &[OffsetRange]) -> Result<()> {
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.locked();
+        let opened = open.add(&self.config, ranges);
+        if opened.is_err() {
+            // Half assigned: the next call begins with another client.
+            *open = Open::default();
+        }
+        opened
+    }
+
+    /// The lane of a partition that has been opened.
+    pub fn get(&self, partition: i32) -> Option<Arc<Mutex<Lane>>> {
+        self.locked().lanes.get(&partition).cloned()
+    }
+}
+
+impl Open {
+    fn add(&mut self, config: &KafkaConfig, ranges: &[OffsetRange]) -> Result<()> {
         let new: Vec<&OffsetRange> =
-            ranges.iter().filter(|r| r.len() > 0 && !lanes.contains_key(&r.partition)).collect();
+            ranges.iter().filter(|r| r.len() > 0 && !self.lanes.contains_key(&r.partition)).collect();
         if new.is_empty() {
             return Ok(());
         }
-        let failed = |e: KafkaError| self.client.error("assign partitions", &e);
-        let (consumer, topic) = (self.client.consumer(), self.client.topic());
+        let client = match &self.client {
+            Some(client) => client.clone(),
+            None => self.client.insert(Client::reading(config, ranges.len())?).clone(),
+        };
+        let failed = |e: KafkaError| client.error("assign partitions", &e);
+        let (consumer, topic) = (client.consumer(), client.topic());
         let mut list = TopicPartitionList::new();
         for range in &new {
             list.add_partition_offset(topic, range.partition, Offset::Offset(range.from)).map_err(failed)?;
@@ -91,26 +138,21 @@ impl Lanes {
                 failed(KafkaError::Subscription(format!("partition {} has no queue", range.partition)))
             })?;
             made.push(Lane {
-                client: self.client.clone(),
+                client: client.clone(),
                 partition: range.partition,
                 queue,
                 next: range.from,
                 held: None,
-                asked: false,
+                end: End::Unseen,
                 heard: Instant::now(),
             });
         }
         for mut lane in made {
             // Messages that came before the queue was split off went astray: from here on they come by it, from the start.
             lane.seek(lane.next)?;
-            lanes.insert(lane.partition, Arc::new(Mutex::new(lane)));
+            self.lanes.insert(lane.partition, Arc::new(Mutex::new(lane)));
         }
         Ok(())
-    }
-
-    /// The lane of a partition that has been opened.
-    pub fn get(&self, partition: i32) -> Option<Arc<Mutex<Lane>>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).get(&partition).cloned()
     }
 }
 
@@ -144,12 +186,21 @@ impl Lane {
         if self.next != from {
             self.seek(from)?;
         }
-        (self.asked, self.heard) = (false, Instant::now());
+        (self.end, self.heard) = (End::Unseen, Instant::now());
         Ok(())
     }
 
     /// Gives the messages up to `until` to `take`, until it has enough or none comes for a moment. Blocks.
-    pub fn read(&mut self, until: i64, mut take: impl FnMut(&dyn Record) -> Result<Taken>) -> Result<Read> {
+    pub fn read(&mut self, until: i64, take: impl FnMut(&dyn Record) -> Result<Taken>) -> Result<Read> {
+        let read = self.go_on(until, take);
+        if read.is_err() {
+            // A message may have left the queue that nobody has taken: whoever begins next begins with a seek.
+            self.next = NOWHERE;
+        }
+        read
+    }
+
+    fn go_on(&mut self, until: i64, mut take: impl FnMut(&dyn Record) -> Result<Taken>) -> Result<Read> {
         if let Some(held) = self.held.take_if(|m| Message::offset(m) < until) {
             match take(&held)? {
                 Taken::Again => {
@@ -167,9 +218,10 @@ impl Lane {
             self.next = until;
         }
         while self.next < until {
-            match self.queue.poll(SLICE) {
+            let wait = if self.end == End::Seen { PROMPT } else { SLICE };
+            match self.queue.poll(wait) {
                 Some(Ok(message)) => {
-                    (self.heard, self.asked) = (Instant::now(), false);
+                    (self.heard, self.end) = (Instant::now(), End::Unseen);
                     let offset = Message::offset(&message);
                     if offset < self.next {
                         continue;
@@ -190,14 +242,14 @@ impl Lane {
                         }
                     }
                 }
-                // The end of the log: as it is now, or as it was when it was fetched? Asked once more, the answer is of now.
                 // The range was there when it was planned: what is left of it are markers, or has been compacted.
-                Some(Err(KafkaError::PartitionEOF(_))) if self.asked => self.next = until,
-                Some(Err(KafkaError::PartitionEOF(_))) => {
-                    self.seek(self.next)?;
-                    self.asked = true;
-                }
+                Some(Err(KafkaError::PartitionEOF(_))) if self.end == End::Asked => self.next = until,
+                Some(Err(KafkaError::PartitionEOF(_))) => self.end = End::Seen,
                 Some(Err(e)) => self.failed(e)?,
+                None if self.end == End::Seen => {
+                    self.seek(self.next)?;
+                    self.end = End::Asked;
+                }
                 None if self.heard.elapsed() < self.client.timeout() => return Ok(Read::More),
                 None => {
                     let silence = KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut);
@@ -212,25 +264,34 @@ impl Lane {
         if self.next >= until { Read::End } else { Read::More }
     }
 
-    /// What an error in the queue means: the range is gone, or the client tries on by itself.
+    /// What an error in the queue means: the range is gone, the client tries on by itself, or, to be safe, the round fails:
+    /// after a batch that it cannot read the client would go on behind it.
     fn failed(&self, error: KafkaError) -> Result<()> {
+        use RDKafkaErrorCode as Code;
         match error.rdkafka_error_code() {
-            Some(RDKafkaErrorCode::OffsetOutOfRange | RDKafkaErrorCode::AutoOffsetReset) => Err(Error::KafkaVanished {
+            Some(Code::OffsetOutOfRange | Code::AutoOffsetReset) => Err(Error::KafkaVanished {
                 topic: self.client.topic().to_string(),
                 partition: self.partition,
                 offset: self.next,
             }),
             Some(
-                RDKafkaErrorCode::TopicAuthorizationFailed
-                | RDKafkaErrorCode::UnknownTopicOrPartition
-                | RDKafkaErrorCode::BadMessage
-                | RDKafkaErrorCode::BadCompression
-                | RDKafkaErrorCode::Fatal,
-            ) => Err(self.client.error("read", &error)),
-            _ => {
+                Code::BrokerTransportFailure
+                | Code::AllBrokersDown
+                | Code::OperationTimedOut
+                | Code::RequestTimedOut
+                | Code::Resolve
+                | Code::NotLeaderForPartition
+                | Code::LeaderNotAvailable
+                | Code::FencedLeaderEpoch
+                | Code::UnknownLeaderEpoch
+                | Code::OffsetNotAvailable
+                | Code::ReplicaNotAvailable
+                | Code::KafkaStorageError,
+            ) => {
                 tracing::debug!(partition = self.partition, %error, "kafka client");
                 Ok(())
             }
+            _ => Err(self.client.error("read", &error)),
         }
     }
 }

@@ -78,7 +78,7 @@ impl KafkaSource {
         Ok(KafkaSource {
             format,
             bad_records: config.bad_records.clone(),
-            lanes: Arc::new(Lanes::new(client.clone())),
+            lanes: Arc::new(Lanes::new(&kafka)),
             config: kafka,
             client,
             round: Mutex::default(),
