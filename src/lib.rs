@@ -17,7 +17,7 @@
 //! | `front` | arguments in, exit code out |
 //! | `demo` | a continuous Kafka job that brings its own cluster and events |
 //! | [`streamer`] | the daemon: one round, the loop around it, checkpoints, shutdown |
-//! | [`source`] | files (later Kafka) decoded straight to Arrow, and the next checkpoint; knows no table |
+//! | [`source`] | files and topics decoded straight to Arrow, and the next checkpoint; knows no table |
 //! | [`transform`] | SQL over `<SRC>`, chained; knows no keys |
 //! | [`service`] | what keeps a table whole: rollback (later compaction, clean, archive); sees tables, never sources |
 //! | [`sync`] | catalogs that learn of a commit (later Hive) |
@@ -28,7 +28,7 @@
 //! | [`table`] | the Hudi table on storage: properties, timeline, file groups, base files, markers |
 //! | [`storage`] | object stores and what we add: atomic create, listing, fault points |
 //! | [`config`] | properties files, layering, the registry of every key; seen by all, sees nobody |
-//! | [`observe`] | log, progress; seen by all, sees nobody |
+//! | [`observe`] | log, progress, metrics, health; seen by all, sees nobody |
 
 pub mod cli;
 pub mod config;
