@@ -81,7 +81,8 @@ impl Registry {
         }
         if let Some(path) = &config.keystore {
             let pem = pem(path)?;
-            builder = builder.identity(Identity::from_pkcs8_pem(&pem, &pem).map_err(|e| unusable(path, &e))?);
+            let identity = Identity::from_pkcs8_pem(&pem, private_key(path, &pem)?).map_err(|e| unusable(path, &e))?;
+            builder = builder.identity(identity);
         }
         let client = builder.build().map_err(|e| Error::internal("set up HTTPS", e))?;
         let (addresses, credentials) = (config.addresses.clone(), config.credentials.clone());
@@ -273,15 +274,30 @@ fn base(subject: &RegistryAddress) -> Option<RegistryAddress> {
 fn pem(path: &str) -> Result<Vec<u8>> {
     let file = path.strip_prefix("file://").unwrap_or(path);
     let bytes = std::fs::read(file).map_err(|e| Error::File { path: path.to_owned(), why: e.to_string() })?;
-    match bytes.windows(10).any(|window| window == b"-----BEGIN") {
-        true => Ok(bytes),
-        false => Err(Error::File {
+    match find(&bytes, b"-----BEGIN ") {
+        Some(_) => Ok(bytes),
+        None => Err(Error::File {
             path: path.to_owned(),
             why: "not in PEM, which is wanted of the schema registry's certificates; make it so with keytool \
                   -importkeystore … -deststoretype PKCS12, then openssl pkcs12 -nodes"
                 .into(),
         }),
     }
+}
+
+/// The key in a file that has certificates, too, in any order.
+fn private_key<'a>(path: &str, pem: &'a [u8]) -> Result<&'a [u8]> {
+    const END: &[u8] = b"-----END PRIVATE KEY-----";
+    let start = find(pem, b"-----BEGIN PRIVATE KEY-----");
+    let key = start.map(|start| &pem[start..]).and_then(|key| key.get(..find(key, END)? + END.len()));
+    key.ok_or_else(|| Error::File {
+        path: path.to_owned(),
+        why: "no key without a password in it (PRIVATE KEY); make it one with openssl pkcs8 -topk8 -nocrypt".into(),
+    })
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    memchr::memmem::find(bytes, part)
 }
 
 fn unusable(path: &str, why: &reqwest::Error) -> Error {

@@ -187,11 +187,13 @@ fn certificates_must_be_in_pem() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("store");
     std::fs::write(&store, [0xfe, 0xed, 0xfe, 0xed, 0, 0, 0, 2]).expect("written");
-    let path = Some(store.display().to_string());
-    let trusting = RegistryConfig { truststore: path.clone(), ..RegistryConfig::default() };
-    let showing = RegistryConfig { keystore: path, ..RegistryConfig::default() };
-    for config in [trusting, showing] {
+    let trusting = |path| RegistryConfig { truststore: Some(path), ..RegistryConfig::default() };
+    let showing = |path| RegistryConfig { keystore: Some(path), ..RegistryConfig::default() };
+    for config in [trusting(store.display().to_string()), showing(store.display().to_string())] {
         let error = Registry::open(&config).expect_err("a Java keystore").to_string();
         assert!(error.contains("not in PEM") && error.contains("openssl"), "{error}");
     }
+    std::fs::write(&store, "-----BEGIN CERTIFICATE-----\n-----BEGIN ENCRYPTED PRIVATE KEY-----\n").expect("written");
+    let error = Registry::open(&showing(store.display().to_string())).expect_err("no key of use").to_string();
+    assert!(error.contains("nocrypt"), "{error}");
 }

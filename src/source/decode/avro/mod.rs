@@ -177,7 +177,7 @@ impl AvroDecoder {
     /// from now on, so a caller that goes on with the next record may drop it.
     pub fn learn(&mut self, id: u32, writer_schema_json: &str) -> Result<(), AvroError> {
         let writer = Writer::Id(id);
-        let made = parse(writer_schema_json, writer).and_then(|schema| {
+        let made = parse_writer(writer_schema_json, writer).and_then(|schema| {
             let fields = self.schema.fields();
             plan::plan(&schema, &self.reader, fields).map_err(|misfit| refused(misfit, writer))
         });
@@ -245,6 +245,25 @@ impl AvroDecoder {
 
 fn parse(text: &str, writer: Writer) -> Result<AvroSchema, AvroError> {
     AvroSchema::parse_str(text).map_err(|e| AvroError::Schema { writer, why: e.to_string() })
+}
+
+/// Without defaults, which mean nothing to who reads what a writer wrote: registries have let in some that the Avro crate
+/// does not take.
+fn parse_writer(text: &str, writer: Writer) -> Result<AvroSchema, AvroError> {
+    fn strip(schema: &mut serde_json::Value) {
+        match schema {
+            serde_json::Value::Array(values) => values.iter_mut().for_each(strip),
+            serde_json::Value::Object(object) => {
+                object.remove("default");
+                object.values_mut().for_each(strip);
+            }
+            _ => {}
+        }
+    }
+    let unusable = |why: String| AvroError::Schema { writer, why };
+    let mut schema = serde_json::from_str(text).map_err(|e| unusable(e.to_string()))?;
+    strip(&mut schema);
+    AvroSchema::parse(&schema).map_err(|e| unusable(e.to_string()))
 }
 
 fn refused(plan::Misfit { field, why }: plan::Misfit, writer: Writer) -> AvroError {

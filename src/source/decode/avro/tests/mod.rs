@@ -108,6 +108,16 @@ fn a_schema_is_asked_for_once_and_then_known() {
     assert_eq!(decoder.rows(), 1);
 }
 
+/// Java's registry has let such schemas in; a writer's defaults mean nothing to who reads what it wrote.
+#[test]
+fn defaults_of_a_writer_need_not_be_of_their_type() {
+    let mut decoder = decoder(r#""int""#, r#""int""#);
+    let writer =
+        record(r#"{"name":"a","type":["null","string"],"default":"null"},{"name":"f","type":"int","default":""}"#);
+    decoder.learn(2, &writer).expect("usable");
+    assert_eq!(decoder.decode(&framed(2, &hex("00 02")), 0), Ok(Decoded::Row));
+}
+
 #[test]
 fn bare_records_are_read_as_the_source_schema_was_given() {
     // Null is the second branch, as the writer has it, though the table's schema has it first.

@@ -69,6 +69,8 @@ fn values_become_what_the_source_schema_says() {
         (FLOAT, DOUBLE, "0000807f", "inf"),
         (DOUBLE, DOUBLE, "9a9999999999b93f", "0.1"),
         (STRING, STRING, "04c3a9", "é"),
+        (r#"{"type":"string","avro.java.string":"String"}"#, STRING, "0261", "a"),
+        (r#"["string","null"]"#, r#"{"type":"string","avro.java.string":"String"}"#, "000261", "a"),
         (STRING, BYTES, "04c3a9", "c3a9"),
         (BYTES, STRING, "04c3a9", "é"),
         (BYTES, BYTES, "04ff00", "ff00"),
