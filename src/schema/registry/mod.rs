@@ -117,7 +117,10 @@ impl Registry {
 
     /// The schema at an address of its own, as it is now: `http://host/…/subjects/<subject>/versions/<version>`.
     pub async fn subject(&self, address: &RegistryAddress) -> Result<Arc<str>> {
-        self.whole(std::slice::from_ref(address), &[], "the schema at this address").await
+        let path = address.url.path().rsplit_once("/subjects/").map(|(_, path)| path);
+        let what = path
+            .map_or("its schema".to_owned(), |path| format!("subject {}", path.replace("/versions/", ", version ")));
+        self.whole(std::slice::from_ref(address), &[], &what).await
     }
 
     async fn whole(&self, addresses: &[RegistryAddress], path: &[&str], what: &str) -> Result<Arc<str>> {
@@ -189,7 +192,13 @@ impl Inner {
         within: Duration,
     ) -> Result<Registered> {
         let shown = shown(std::slice::from_ref(address));
-        let failed = |e: reqwest::Error| failure(&shown, what, causes(&e.without_url()), UNREACHABLE, true);
+        let failed = |e: reqwest::Error| {
+            let why = causes(&e.without_url());
+            match why.contains("certificate") {
+                true => failure(&shown, what, why, CERTIFICATES, false),
+                false => failure(&shown, what, why, UNREACHABLE, true),
+            }
+        };
         let mut url = address.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path);
@@ -220,10 +229,14 @@ impl Inner {
 
 const UNREACHABLE: &str = "see that the registry runs and can be reached from here, and that its address is right";
 
+const CERTIFICATES: &str = "see schema.registry.ssl.truststore.location, which must name who signed the registry's certificate, \
+                            and schema.registry.ssl.keystore.location, if the registry asks for one";
+
 /// What the registry itself says.
 fn refused(address: &str, what: &str, status: StatusCode, body: &[u8]) -> Error {
     let why = match serde_json::from_slice::<Refusal>(body) {
         Ok(refusal) => format!("HTTP {}, error {}: {}", status.as_u16(), refusal.error_code, cut(&refusal.message)),
+        Err(_) if body.is_empty() => format!("HTTP {}", status.as_u16()),
         Err(_) => format!("HTTP {}: {}", status.as_u16(), cut(&String::from_utf8_lossy(body))),
     };
     let (instead, retryable) = match status {
@@ -244,19 +257,22 @@ fn failure(address: &str, what: &str, why: String, instead: &'static str, retrya
     Error::Registry { address: address.to_owned(), what: what.to_owned(), why, instead, retryable }
 }
 
-/// An error with its causes, of which HTTP clients tell the innermost only.
+/// An error with its causes, which the HTTP client does not tell by itself.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(&format!(": {inner_text}"));
+        }
         cause = inner.source();
     }
     text
 }
 
 fn cut(text: &str) -> String {
-    text.trim().chars().take(200).collect()
+    text.trim().trim_end_matches('.').chars().take(200).collect()
 }
 
 fn shown(addresses: &[RegistryAddress]) -> String {
