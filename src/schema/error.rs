@@ -1,14 +1,24 @@
 //! What can be wrong with a schema, or with rows that must fit one.
 
+/// What is at fault when a registry gives no schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegistryFault {
+    /// It cannot be reached, or fails itself: it may come back.
+    Down,
+    /// The schema: the registry does not have it, or it is not in Avro.
+    Schema,
+    /// How it is asked: address, credentials, certificates.
+    Access,
+}
+
 /// Why a schema cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     #[error("schema file {path}: {why}")]
     File { path: String, why: String },
-    /// `retryable`: the registry could not be reached, or failed itself.
     #[error("schema registry {address}: {what}: {why}; {instead}")]
-    Registry { address: String, what: String, why: String, instead: &'static str, retryable: bool },
+    Registry { address: String, what: String, why: String, instead: &'static str, fault: RegistryFault },
     #[error("schema {address}: {why}")]
     Subject { address: String, why: String },
     #[error("not a usable Avro schema: {why}")]
@@ -43,7 +53,12 @@ impl Error {
 
     /// Whether the same may go through later without anybody's help.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Error::Registry { retryable: true, .. })
+        matches!(self, Error::Registry { fault: RegistryFault::Down, .. })
+    }
+
+    /// Whether the registry works, and it is this one schema that cannot be had.
+    pub fn is_about_one_schema(&self) -> bool {
+        matches!(self, Error::Registry { fault: RegistryFault::Schema, .. })
     }
 
     /// A failure that the checks before should have ruled out.

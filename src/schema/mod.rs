@@ -15,7 +15,7 @@ mod rewrite;
 
 pub use admit::{Sifted, admit, sift};
 pub use changes::changes;
-pub use error::{Error, Result};
+pub use error::{Error, RegistryFault, Result};
 pub use evolve::{EvolutionOptions, deduce_writer_schema};
 pub use provider::{ProvidedSchemas, SchemaProvider};
 pub use registry::Registry;

@@ -5,6 +5,7 @@
 
 mod inline;
 
+use super::error::RegistryFault as Fault;
 use super::{Error, Result};
 use crate::config::{Credentials, RegistryAddress, RegistryConfig};
 use reqwest::{Certificate, Client, Identity, StatusCode};
@@ -103,7 +104,7 @@ impl Registry {
             self.whole(&self.inner.addresses, &["schemas", "ids", &id.to_string()], &format!("schema id {id}")).await;
         match &found {
             Ok(schema) => *known = Known::Schema(schema.clone()),
-            Err(error) if !error.is_retryable() => *known = Known::Refused(error.clone(), Instant::now()),
+            Err(error) if error.is_about_one_schema() => *known = Known::Refused(error.clone(), Instant::now()),
             Err(_) => {}
         }
         found
@@ -127,7 +128,7 @@ impl Registry {
         let found = tokio::time::timeout(ANSWER_WITHIN, self.inner.follow(addresses, path, what)).await;
         found.unwrap_or_else(|_| {
             let why = format!("no answer within {} seconds", ANSWER_WITHIN.as_secs());
-            Err(failure(&shown(addresses), what, why, UNREACHABLE, true))
+            Err(failure(&shown(addresses), what, why, UNREACHABLE, Fault::Down))
         })
     }
 }
@@ -144,7 +145,8 @@ impl Inner {
             _ => addresses.to_vec(),
         };
         let parse = |text: &str, of: &str| -> Result<Value> {
-            let bad = |e| failure(&shown(addresses), of, format!("its schema is no JSON: {e}"), "", false);
+            let bad =
+                |e| failure(&shown(addresses), of, format!("its schema is no JSON: {e}"), REGISTER_ANEW, Fault::Schema);
             serde_json::from_str(text).map_err(bad)
         };
         let schema = parse(&registered.schema, what)?;
@@ -169,7 +171,13 @@ impl Inner {
             }
             wanted = further;
         }
-        Err(failure(&shown(addresses), what, format!("references nested deeper than {DEEPEST}"), "", false))
+        Err(failure(
+            &shown(addresses),
+            what,
+            format!("references nested deeper than {DEEPEST}"),
+            REGISTER_ANEW,
+            Fault::Schema,
+        ))
     }
 
     /// The first answer of any address; the next is asked where one cannot be reached, or fails.
@@ -181,7 +189,9 @@ impl Inner {
                 answer => return answer,
             }
         }
-        Err(last.unwrap_or_else(|| failure("", what, "no address is known".into(), "set schema.registry.url", false)))
+        Err(last.unwrap_or_else(|| {
+            failure("", what, "no address is known".into(), "set schema.registry.url", Fault::Access)
+        }))
     }
 
     async fn ask_one(
@@ -195,8 +205,8 @@ impl Inner {
         let failed = |e: reqwest::Error| {
             let why = causes(&e.without_url());
             match why.contains("certificate") {
-                true => failure(&shown, what, why, CERTIFICATES, false),
-                false => failure(&shown, what, why, UNREACHABLE, true),
+                true => failure(&shown, what, why, CERTIFICATES, Fault::Access),
+                false => failure(&shown, what, why, UNREACHABLE, Fault::Down),
             }
         };
         let mut url = address.url.clone();
@@ -215,13 +225,13 @@ impl Inner {
         }
         let registered: Registered = serde_json::from_slice(&body).map_err(|e| {
             let why = format!("HTTP {}, but not the answer of a schema registry: {e}", status.as_u16());
-            failure(&shown, what, why, "correct the address", false)
+            failure(&shown, what, why, "correct the address", Fault::Access)
         })?;
         match registered.schema_type.as_deref() {
             None | Some("AVRO") => Ok(registered),
             Some(other) => {
                 let why = format!("it is a schema in {other}, not in AVRO");
-                Err(failure(&shown, what, why, "such topics are not read yet", false))
+                Err(failure(&shown, what, why, "such topics are not read yet", Fault::Schema))
             }
         }
     }
@@ -232,29 +242,33 @@ const UNREACHABLE: &str = "see that the registry runs and can be reached from he
 const CERTIFICATES: &str = "see schema.registry.ssl.truststore.location, which must name who signed the registry's certificate, \
                             and schema.registry.ssl.keystore.location, if the registry asks for one";
 
+const REGISTER_ANEW: &str = "register the schema anew";
+
 /// What the registry itself says.
 fn refused(address: &str, what: &str, status: StatusCode, body: &[u8]) -> Error {
-    let why = match serde_json::from_slice::<Refusal>(body) {
-        Ok(refusal) => format!("HTTP {}, error {}: {}", status.as_u16(), refusal.error_code, cut(&refusal.message)),
-        Err(_) if body.is_empty() => format!("HTTP {}", status.as_u16()),
-        Err(_) => format!("HTTP {}: {}", status.as_u16(), cut(&String::from_utf8_lossy(body))),
+    let refusal = serde_json::from_slice::<Refusal>(body).ok();
+    let why = match &refusal {
+        Some(refusal) => format!("HTTP {}, error {}: {}", status.as_u16(), refusal.error_code, cut(&refusal.message)),
+        None if body.is_empty() => format!("HTTP {}", status.as_u16()),
+        None => format!("HTTP {}: {}", status.as_u16(), cut(&String::from_utf8_lossy(body))),
     };
-    let (instead, retryable) = match status {
+    let (instead, fault) = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            ("check basic.auth.user.info, or the user and password in the address", false)
+            ("check basic.auth.user.info, or the user and password in the address", Fault::Access)
         }
-        StatusCode::NOT_FOUND => {
-            ("see that it is registered there, and that the address is that of the right registry", false)
+        // 404xx are the registry's own codes of what it does not have; another server's 404 says nothing of a schema.
+        StatusCode::NOT_FOUND if refusal.is_some_and(|refusal| refusal.error_code / 100 == 404) => {
+            ("see that it is registered there, and that the address is that of the right registry", Fault::Schema)
         }
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => ("give the registry time", true),
-        status if status.is_server_error() => ("see the registry's log", true),
-        _ => ("correct the address", false),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => ("give the registry time", Fault::Down),
+        status if status.is_server_error() => ("see the registry's log", Fault::Down),
+        _ => ("correct the address", Fault::Access),
     };
-    failure(address, what, why, instead, retryable)
+    failure(address, what, why, instead, fault)
 }
 
-fn failure(address: &str, what: &str, why: String, instead: &'static str, retryable: bool) -> Error {
-    Error::Registry { address: address.to_owned(), what: what.to_owned(), why, instead, retryable }
+fn failure(address: &str, what: &str, why: String, instead: &'static str, fault: Fault) -> Error {
+    Error::Registry { address: address.to_owned(), what: what.to_owned(), why, instead, fault }
 }
 
 /// An error with its causes, which the HTTP client does not tell by itself.

@@ -71,7 +71,7 @@ async fn an_id_is_fetched_once_a_process() {
     assert_eq!(stub.asked.load(Ordering::Relaxed), 1);
     for _ in 0..3 {
         let error = registry.schema_by_id(99).await.expect_err("unknown");
-        assert!(!error.is_retryable());
+        assert!(error.is_about_one_schema() && !error.is_retryable());
         let text = error.to_string();
         for word in [stub.base.as_str(), "schema id 99", "HTTP 404", "40403", "Schema not found"] {
             assert!(text.contains(word), "{word:?} is missing in {text}");
@@ -112,7 +112,8 @@ async fn credentials_go_to_the_registry_and_nowhere_else() {
     for registry in [open(None, None), open(credentials("s3cret"), None)] {
         let error = registry.schema_by_id(1).await.expect_err("refused");
         let text = error.to_string();
-        assert!(text.contains("HTTP 401") && text.contains("basic.auth.user.info") && !error.is_retryable(), "{text}");
+        assert!(text.contains("HTTP 401") && text.contains("basic.auth.user.info"), "{text}");
+        assert!(!error.is_retryable() && !error.is_about_one_schema(), "no reason to skip records: {text}");
         assert!(!format!("{error:?} {registry:?}").contains("s3cret"));
     }
 }
@@ -140,13 +141,17 @@ async fn answers_that_are_none_are_told_apart() {
     let answers = vec![
         ("/schemas/ids/1", 200, "<html>".to_owned()),
         ("/schemas/ids/2", 200, r#"{"schema":"syntax","schemaType":"PROTOBUF"}"#.to_owned()),
+        ("/schemas/ids/4", 404, "no such page".to_owned()),
         ("/schemas/ids/3", 200, r#"{"schema":"\"int\"","schemaType":"AVRO"}"#.to_owned()),
     ];
     let stub = stub(answers, "").await;
     let registry = registry(&[&stub.base]);
-    for (id, word) in [(1, "not the answer of a schema registry"), (2, "PROTOBUF")] {
+    for (id, word, schema) in
+        [(1, "not the answer of a schema registry", false), (2, "PROTOBUF", true), (4, "HTTP 404", false)]
+    {
         let error = registry.schema_by_id(id).await.expect_err(word);
         assert!(error.to_string().contains(word) && !error.is_retryable(), "{error}");
+        assert_eq!(error.is_about_one_schema(), schema, "{error}");
     }
     assert_eq!(&*registry.schema_by_id(3).await.expect("good"), r#""int""#);
 }

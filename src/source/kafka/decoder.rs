@@ -75,14 +75,15 @@ impl Decoder {
         }
     }
 
-    /// Asks the registry for the schema. One that it does not have fails its records, not the reading.
+    /// Asks the registry for the schema. One that it does not have fails its records; a registry that does not answer, or not
+    /// to us, fails the reading, since no record is to blame.
     pub async fn learn(&mut self, format: &Format, id: u32) -> Result<()> {
         let (Decoder::Avro(avro, refused), Format::Registered(registry)) = (self, format) else { return Ok(()) };
         match registry.schema_by_id(id).await {
             // What is wrong with it is told with each of its records.
             Ok(schema) => _ = avro.learn(id, &schema),
-            Err(e) if e.is_retryable() => return Err(e.into()),
-            Err(e) => _ = refused.insert(id, e),
+            Err(e) if e.is_about_one_schema() => _ = refused.insert(id, e),
+            Err(e) => return Err(e.into()),
         }
         Ok(())
     }
