@@ -44,6 +44,8 @@ pub(super) struct Streamer {
     /// `None` until the first round has something to commit.
     pub(super) table: Option<Table>,
     pub(super) rule: MergeRule,
+    /// The last round found nothing new.
+    idle: bool,
     /// Asked to stop: no new round begins, and one that has written nothing ends.
     pub(super) stop: CancellationToken,
     /// Asked to give up what is being written.
@@ -94,6 +96,7 @@ impl Streamer {
             provided: None,
             table,
             rule,
+            idle: false,
             stop: tokens.stop,
             cancel: tokens.cancel,
             metrics,
@@ -134,9 +137,13 @@ impl Streamer {
             self.metrics.kafka(topic, &fetch.stats.lag, fetch.stats.events);
         }
         if fetch.checkpoint == resume && !self.config.checkpoint.allow_commit_on_no_change {
-            tracing::info!(checkpoint = resume, "no new data: the source's checkpoint has not changed");
+            // Once, since a topic is asked ten times a second.
+            if !std::mem::replace(&mut self.idle, true) {
+                tracing::info!(checkpoint = resume, "no new data: the source's checkpoint has not changed");
+            }
             return Ok(Outcome::NoNewData);
         }
+        self.idle = false;
         report.checkpoint = fetch.checkpoint.clone().unwrap_or_default();
         let timeline = self.clear(timeline).await?;
 
