@@ -51,14 +51,16 @@ impl Stages {
 pub struct RoundReport {
     /// The completed instant; empty in a dry run.
     pub instant: String,
+    /// Name of the table.
+    pub table: String,
     /// Name of the write operation.
     pub operation: &'static str,
     pub files_read: u64,
     pub bytes_read: u64,
     pub rows_read: u64,
-    /// Rows left out because they could not be decoded (`skip.invalid.records`).
+    /// Records left out because they could not be decoded or keyed.
     pub rows_skipped: u64,
-    /// Rows kept aside for the same reason.
+    /// The same, kept in an error table or a topic.
     pub rows_quarantined: u64,
     /// Offsets of a topic that expired before they were read.
     pub offsets_lost: u64,
@@ -102,6 +104,7 @@ impl RoundReport {
     fn line(&self, message: &'static str, stages: &Stages) {
         tracing::info!(
             instant = self.instant,
+            table = self.table,
             operation = self.operation,
             files_read = self.files_read,
             bytes_read = self.bytes_read,

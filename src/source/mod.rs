@@ -107,6 +107,17 @@ pub struct Raw {
     pub timestamp_ms: Option<i64>,
 }
 
+/// Where a record came from, in parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Topic or file.
+    pub source: String,
+    /// Of a topic.
+    pub partition: Option<i32>,
+    /// Of a message in its partition, or of a line's first byte in the text of its file.
+    pub offset: i64,
+}
+
 /// A source of rows.
 #[async_trait::async_trait]
 pub trait Source: Send + Sync + std::fmt::Debug {
@@ -114,6 +125,8 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetch>;
     /// Where the row with this [`POSITION_COLUMN`] value of the last fetch came from: `file:line`. May read the input again.
     async fn describe(&self, position: u64) -> String;
+    /// The same in parts, without reading.
+    fn origin(&self, position: u64) -> Origin;
     /// The records at these positions of the last fetch as they came, in the same order; `None` for one that cannot be had
     /// again. Reads the input again: for the few that became a row and were refused as such.
     async fn raw(&self, positions: &[u64]) -> Result<Vec<Option<Raw>>> {

@@ -5,7 +5,7 @@
 //! read; nothing of a round with a bad record is committed before [`Rejects::verdict`] has been asked.
 
 use super::{Error, Source};
-use crate::config::{BadRecordPolicy, BadRecordsConfig};
+use crate::config::{BadRecordPolicy, BadRecordsConfig, QuarantineTarget};
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -281,7 +281,11 @@ impl Rejects {
             let state = self.state();
             (state.count, state.samples.clone())
         };
-        let done = if self.config.policy == BadRecordPolicy::Quarantine { "quarantined" } else { "skipped" };
+        let done = match &self.config.quarantine {
+            Some(QuarantineTarget::Table { base_path, .. }) => format!("quarantined in {base_path}"),
+            Some(QuarantineTarget::Topic { name }) => format!("quarantined in topic {name}"),
+            None => "skipped".to_string(),
+        };
         for sample in &samples {
             let place = sample.place(source).await;
             tracing::warn!(place, cause = sample.why, record = sample.text, "record {done}");

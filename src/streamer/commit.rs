@@ -7,6 +7,7 @@ use crate::observe::{RoundReport, Stages};
 use crate::record;
 use crate::schema::TableSchema;
 use crate::service;
+use crate::source::Rejects;
 use crate::storage::fault_point;
 use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, State, Table, Timeline};
 use crate::write::{self, WriteContext, WriteStatus};
@@ -39,7 +40,7 @@ impl Streamer {
         }
         self.ensure_table(&writer).await?;
         let schemas = Schemas { writer, inferred: frozen };
-        self.write(Work::Nothing, timeline, &schemas, &mut stages, &mut report).await?;
+        self.write(Work::Nothing, None, timeline, &schemas, &mut stages, &mut report).await?;
         stages.leave();
         report.emit(&stages);
         Ok(Outcome::Committed)
@@ -49,6 +50,7 @@ impl Streamer {
     pub(super) async fn write(
         &self,
         work: Work,
+        rejects: Option<&Rejects>,
         timeline: &Timeline,
         schemas: &Schemas,
         stages: &mut Stages,
@@ -64,7 +66,7 @@ impl Streamer {
         report.begun_ms = chrono::Utc::now().timestamp_millis();
         let context = self.write_context(table.clone(), timeline, time.clone(), schemas).await?;
         table.request(&time, Action::Commit).await?;
-        let written = self.write_and_complete(work, &context, schemas, stages, report).await;
+        let written = self.write_and_complete(work, rejects, &context, schemas, stages, report).await;
         let failure = match written {
             Ok(statuses) => {
                 report.completed_ms = chrono::Utc::now().timestamp_millis();
@@ -128,6 +130,7 @@ impl Streamer {
     async fn write_and_complete(
         &self,
         work: Work,
+        rejects: Option<&Rejects>,
         context: &Arc<WriteContext>,
         schemas: &Schemas,
         stages: &mut Stages,
@@ -177,6 +180,11 @@ impl Streamer {
         let position = Some(report.checkpoint.as_str()).filter(|c| !c.is_empty());
         let inferred = schemas.inferred.as_ref().map(|s| s.avro.as_str());
         checkpoint::store(&mut metadata, &self.config.checkpoint, position, inferred);
+        if let Some(rejects) = rejects {
+            stages.enter("quarantine");
+            self.quarantine(rejects, &report.checkpoint).await?;
+            stages.enter("commit");
+        }
         fault_point("before-complete");
         table.complete(&context.instant, Action::Commit, metadata.to_json()).await?;
         Ok(statuses)

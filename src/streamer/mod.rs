@@ -11,6 +11,7 @@ mod input;
 mod open;
 pub mod positions;
 mod prepare;
+mod quarantine;
 mod refuse;
 mod round;
 mod shutdown;
@@ -25,10 +26,8 @@ pub use shutdown::listen;
 pub enum Error {
     #[error(transparent)]
     Room(#[from] Box<crate::Error>),
-    #[error(
-        "the quarantine of bad records is not done yet: use hoodie.streamer.source.bad.records.policy=fail or skip"
-    )]
-    NoQuarantine,
+    #[error("bad records cannot be put into the {target}, so that their round is not committed: {cause}")]
+    Quarantine { target: String, cause: Box<Error> },
     #[error(
         "unable to find the previous checkpoint: commit {instant} of this table was made with --checkpoint but carries no \
          position; give --ignore-checkpoint <any text> to start anew, or --checkpoint with another position"
@@ -70,7 +69,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::Room(e) => e.code(),
-            Error::NoQuarantine => "config-unsupported",
+            Error::Quarantine { cause, .. } => cause.code(),
             Error::NoStoredCheckpoint { .. } => "checkpoint-missing",
             Error::Conflict { .. } => "table-config-conflict",
             Error::NoOrderingField { .. } => "record-no-ordering-field",
@@ -92,7 +91,8 @@ impl Error {
                 matches!(**e, crate::Error::Config(_) | crate::Error::Schema(crate::schema::Error::File { .. }))
             }
             Error::Position(e) => e.is_configuration(),
-            Error::Conflict { .. } | Error::TableType { .. } | Error::NoQuarantine | Error::Serve { .. } => true,
+            Error::Conflict { .. } | Error::TableType { .. } | Error::Serve { .. } => true,
+            Error::Quarantine { cause, .. } => cause.is_configuration(),
             _ => false,
         }
     }
@@ -112,6 +112,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Room(e) => e.is_retryable(),
+            Error::Quarantine { cause, .. } => cause.is_retryable(),
             _ => false,
         }
     }

@@ -4,17 +4,19 @@
 //! checkpoint ▶ fetch ▶ roll back leftovers ▶ transform ▶ schema ▶ key ▶ precombine ▶ tag ▶ [instant] write ▶ commit
 //! ```
 //!
+//! Bad records that are to be kept are committed to where they go right before the commit (`quarantine/`).
+//!
 //! Everything before the instant only reads the table, so that a bad row leaves nothing behind. Bulk insert streams: it
 //! reads its rows under the open instant, and a bad row there rolls the instant back before the error is reported.
 
 use super::input::Input;
-use super::{Error, Result, checkpoint, open};
+use super::{Error, Result, checkpoint, open, quarantine};
 use crate::config::{BadRecordPolicy, Operation, StreamerConfig, mask_urls};
 use crate::index::Tagged;
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
-use crate::source::{self, Fetch, FetchRequest, POSITION_COLUMN, Source};
+use crate::source::{self, Fetch, FetchRequest, POSITION_COLUMN, Rejects, Source};
 use crate::table::{FileSystemView, Table, Timeline};
 use crate::transform::{self, Transformed};
 use crate::write::WriteStatus;
@@ -81,14 +83,23 @@ pub(super) enum Work {
 
 impl Streamer {
     pub async fn open(config: StreamerConfig, tokens: Tokens, metrics: Metrics) -> Result<Streamer> {
-        if config.source.bad_records.policy == BadRecordPolicy::Quarantine {
-            return Err(Error::NoQuarantine);
-        }
+        quarantine::check(&config).await?;
+        let provider = SchemaProvider::open(&config.schema)?;
+        let source = source::open(&config.source, config.write.workers)?;
+        Streamer::over(config, source, provider, tokens, metrics).await
+    }
+
+    /// A job over a source of one's own.
+    pub(super) async fn over(
+        config: StreamerConfig,
+        source: Arc<dyn Source>,
+        provider: SchemaProvider,
+        tokens: Tokens,
+        metrics: Metrics,
+    ) -> Result<Streamer> {
         let table = open::open(&config).await?;
         let (rule, origin) = open::merge_rule(&config, table.as_ref())?;
         tracing::info!(rule = ?rule.0, from = origin, "merge rule in force");
-        let provider = SchemaProvider::open(&config.schema)?;
-        let source = source::open(&config.source, config.write.workers)?;
         Ok(Streamer {
             config,
             source,
@@ -110,7 +121,8 @@ impl Streamer {
     /// One round.
     pub async fn sync_once(&mut self) -> Result<Outcome> {
         let mut stages = Stages::start(self.metrics.clone());
-        let mut report = RoundReport { operation: self.operation_name(), ..Default::default() };
+        let (operation, table) = (self.operation_name(), self.config.table.name.clone());
+        let mut report = RoundReport { operation, table, ..Default::default() };
 
         stages.enter("schema");
         self.provided = self.provider.provide().await?;
@@ -173,17 +185,17 @@ impl Streamer {
         let work = self.prepare(&timeline, &schemas, input, &progress, &mut stages, &mut report).await?;
         if self.config.run.dry_run {
             report.rows_read = rows_read.load(Ordering::Relaxed);
-            report.rows_skipped = batches.rejects.count();
+            left_out(&batches.rejects, &mut report);
             stages.leave();
             batches.rejects.warn(&*self.source).await;
             report.emit_dry_run(&stages);
             return Ok(Outcome::NothingWritten);
         }
         progress.stage("write");
-        let statuses = self.write(work, &timeline, &schemas, &mut stages, &mut report).await?;
+        let statuses = self.write(work, Some(&batches.rejects), &timeline, &schemas, &mut stages, &mut report).await?;
         report.rows_read = rows_read.load(Ordering::Relaxed);
         report.bytes_read = batches.bytes_read.load(Ordering::Relaxed);
-        report.rows_skipped = batches.rejects.count();
+        left_out(&batches.rejects, &mut report);
         report.event_times_ms = batches.times.range();
         drop(progress);
         batches.rejects.warn(&*self.source).await;
@@ -348,6 +360,13 @@ impl Streamer {
 fn without_position(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<_> = schema.fields().iter().filter(|f| f.name() != POSITION_COLUMN).cloned().collect();
     Arc::new(arrow::datatypes::Schema::new(fields))
+}
+
+fn left_out(rejects: &Rejects, report: &mut RoundReport) {
+    match rejects.policy() {
+        BadRecordPolicy::Quarantine => report.rows_quarantined = rejects.count(),
+        BadRecordPolicy::Fail | BadRecordPolicy::Skip => report.rows_skipped = rejects.count(),
+    }
 }
 
 fn count(statuses: &[WriteStatus], report: &mut RoundReport) {

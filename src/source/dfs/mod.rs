@@ -8,7 +8,7 @@ mod pick;
 mod pieces;
 mod read;
 
-use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Raw, Rejects, Result, Source};
+use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Origin, Raw, Rejects, Result, Source};
 use crate::config::{BadRecordsConfig, SourceConfig};
 use crate::storage::{FileInfo, Storage};
 use pieces::JsonPiece;
@@ -172,6 +172,12 @@ impl Source for JsonDfsSource {
             Some(file) => read::place(&self.input, file, offset).await,
             None => format!("position {position}"),
         }
+    }
+
+    fn origin(&self, position: u64) -> Origin {
+        let (file, offset) = pieces::unpack(position);
+        let path = self.memory().files.get(file).map(|file| self.input.storage.display(&file.path));
+        Origin { source: path.unwrap_or_default(), partition: None, offset: offset as i64 }
     }
 
     async fn raw(&self, positions: &[u64]) -> Result<Vec<Option<Raw>>> {

@@ -323,7 +323,7 @@ fn answered(client: &Client, list: &TopicPartitionList) -> Result<BTreeMap<i32, 
 }
 
 /// Errors that waiting does not mend: rights and settings.
-fn is_permanent(code: RDKafkaErrorCode) -> bool {
+pub(super) fn is_permanent(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode as C;
     matches!(
         code,

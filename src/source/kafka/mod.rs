@@ -7,6 +7,7 @@
 
 mod append;
 mod client;
+mod dead_letter;
 mod decoder;
 mod infer;
 mod lane;
@@ -18,9 +19,10 @@ mod start;
 
 pub use append::with_offset_columns;
 pub use client::Client;
+pub use dead_letter::{DeadLetter, produce_dead_letters};
 pub use offsets::Offsets;
 
-use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Raw, Rejects, Result, Source};
+use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Origin, Raw, Rejects, Result, Source};
 use crate::config::{AvroValues, BadRecordsConfig, KafkaConfig, SourceClass, SourceConfig};
 use crate::schema::{Registry, TableSchema};
 use decoder::{Decoder, Format};
@@ -201,6 +203,11 @@ impl Source for KafkaSource {
     async fn describe(&self, position: u64) -> String {
         let (partition, offset) = unpack(position);
         format!("topic {}, partition {partition}, offset {offset}", self.config.topic)
+    }
+
+    fn origin(&self, position: u64) -> Origin {
+        let (partition, offset) = unpack(position);
+        Origin { source: self.config.topic.clone(), partition: Some(partition), offset }
     }
 
     async fn raw(&self, positions: &[u64]) -> Result<Vec<Option<Raw>>> {

@@ -15,6 +15,10 @@ impl Source for Offsets {
         format!("topic orders, partition 0, offset {position}")
     }
 
+    fn origin(&self, _position: u64) -> crate::source::Origin {
+        unreachable!("nothing is quarantined here")
+    }
+
     async fn on_commit(&self, _checkpoint: &str) -> Result<()> {
         Ok(())
     }
