@@ -11,7 +11,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Defaults that differ from librdkafka's, each overridden by the user's own. `isolation.level` and `check.crcs` are a Java
@@ -67,24 +67,36 @@ impl std::fmt::Debug for Client {
 /// Takes what librdkafka has to say into our log.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// The last thing that went wrong between the client and its brokers, for messages about time-outs.
-    last_error: Mutex<Option<String>>,
+    last: Mutex<Last>,
+}
+
+/// The last thing that went wrong between the client and its brokers, for messages about questions without an answer.
+#[derive(Debug, Default)]
+struct Last {
+    reason: Option<String>,
+    code: Option<RDKafkaErrorCode>,
+}
+
+impl Events {
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl ClientContext for Events {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        // `[thrd:…]: ` says which of its threads speaks.
+        let message = message.split_once("]: ").filter(|(head, _)| head.starts_with("[thrd:")).map_or(message, |m| m.1);
         match level {
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical | RDKafkaLogLevel::Error => {
+                if facility == "FAIL" {
+                    self.last().reason = Some(message.to_string());
+                }
                 tracing::warn!(facility, "kafka client: {message}");
             }
             RDKafkaLogLevel::Warning | RDKafkaLogLevel::Notice => tracing::info!(facility, "kafka client: {message}"),
             RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => tracing::debug!(facility, "kafka client: {message}"),
         }
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(%error, "kafka client: {reason}");
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_string());
     }
 }
 
@@ -110,7 +122,7 @@ impl EventLoop {
                 // Messages come by the queues of their partitions; here are errors alone, which the context has been told.
                 if let Some(Err(error)) = consumer.poll(EVENT_POLL) {
                     tracing::debug!(%error, "kafka client");
-                    consumer.context().error(error.clone(), &error.to_string());
+                    consumer.context().last().code = error.rdkafka_error_code();
                 }
             }
         })?;
@@ -176,24 +188,19 @@ impl Client {
 
     /// Names the brokers, the topic and what was being done.
     pub(super) fn error(&self, doing: &'static str, cause: &KafkaError) -> Error {
-        let last = self.consumer.context().last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let code = cause.rdkafka_error_code();
-        let waits = matches!(
-            code,
-            Some(
-                RDKafkaErrorCode::OperationTimedOut
-                    | RDKafkaErrorCode::BrokerTransportFailure
-                    | RDKafkaErrorCode::AllBrokersDown
-                    | RDKafkaErrorCode::RequestTimedOut
-            )
-        );
-        let last = last.filter(|_| waits).map(|last| format!(" (last: {last})")).unwrap_or_default();
+        let waits = code.is_none_or(says_no_answer);
+        let last = self.consumer.context().last();
+        // That the brokers do not answer may be because they would not let us in.
+        let refused = waits && last.code.is_some_and(is_permanent);
+        let told = code.map_or_else(|| cause.to_string(), |code| code.to_string());
+        let reason = last.reason.as_ref().filter(|_| waits).map(|reason| format!(": {reason}")).unwrap_or_default();
         Error::Kafka {
             doing,
             topic: self.topic.to_string(),
             brokers: self.brokers.to_string(),
-            why: format!("{cause}{last}"),
-            retryable: !matches!(code, Some(code) if is_permanent(code)),
+            why: told + &reason,
+            retryable: !refused && !code.is_some_and(is_permanent),
         }
     }
 
@@ -203,7 +210,13 @@ impl Client {
         question: impl FnOnce(&Client) -> std::result::Result<T, KafkaError> + Send + 'static,
     ) -> Result<T> {
         let client = self.clone();
-        let answer = tokio::task::spawn_blocking(move || question(&client).map_err(|e| client.error(doing, &e)));
+        let answer = tokio::task::spawn_blocking(move || {
+            let answer = question(&client);
+            if answer.is_ok() {
+                *client.consumer.context().last() = Last::default();
+            }
+            answer.map_err(|e| client.error(doing, &e))
+        });
         answer.await.map_err(|e| Error::Worker { what: doing, why: e.to_string() })?
     }
 
@@ -320,6 +333,15 @@ fn answered(client: &Client, list: &TopicPartitionList) -> Result<BTreeMap<i32, 
         };
     }
     Ok(found)
+}
+
+/// Errors that say no more than that nobody answers.
+fn says_no_answer(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode as C;
+    matches!(
+        code,
+        C::OperationTimedOut | C::BrokerTransportFailure | C::AllBrokersDown | C::RequestTimedOut | C::Resolve
+    )
 }
 
 /// Errors that waiting does not mend: rights and settings.
