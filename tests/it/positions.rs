@@ -7,12 +7,12 @@ fn job() -> Job {
 }
 
 /// The job's whole command line behind `checkpoint …`.
-fn checkpoint(job: &Job, words: &[&str]) -> Streamer {
+pub fn checkpoint(job: &Job, words: &[&str]) -> Streamer {
     let words: Vec<&str> = std::iter::once("checkpoint").chain(words.iter().copied()).collect();
     job.call.clone().after(&words)
 }
 
-fn shown(job: &Job) -> Value {
+pub fn shown(job: &Job) -> Value {
     let run = checkpoint(job, &["show", "--output", "json"]).run().ok();
     serde_json::from_str(&run.stdout).unwrap_or_else(|e| panic!("{e}\n{run}"))
 }

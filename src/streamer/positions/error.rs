@@ -9,14 +9,14 @@ pub enum Error {
          --checkpoint says"
     )]
     NoTable { table: String },
-    #[error("position {checkpoint:?}: {why}")]
+    #[error("position {:?}: {why}", cut(checkpoint))]
     Malformed { checkpoint: String, why: String },
     #[error(
-        "position {checkpoint:?} is one of {form}, and the source is {source_name}{}: give its own form, or name the right source with \
-         --source-class", by_default(*given)
+        "position {:?} is one of {form}, and the source is {source_name}{}: give its own form, or name the right source with \
+         --source-class", cut(checkpoint), by_default(*given)
     )]
     Foreign { checkpoint: String, form: &'static str, source_name: &'static str, given: bool },
-    #[error("position {checkpoint:?} is doubtful: {doubts}; set it all the same with --force")]
+    #[error("position {:?} is doubtful: {doubts}; set it all the same with --force", cut(checkpoint))]
     Doubtful { checkpoint: String, doubts: String },
     #[error(
         "table {table}: a write is open at {instant}, begun {seconds} s ago, so a writer may be at work: stop it and try again, \
@@ -30,8 +30,22 @@ pub enum Error {
     NoSchema { table: String },
     #[error("the brokers are not configured: set bootstrap.servers and hoodie.streamer.source.kafka.topic")]
     NoBroker,
+    #[error(
+        "group {group} has committed no offset for partition {partitions} of topic {topic}: correct the group, or use \
+         from-timestamp or from-earliest"
+    )]
+    NoGroupOffset { group: String, topic: String, partitions: String },
     #[error("{source_name}{} has no consumer groups: name a Kafka source with --source-class", by_default(*given))]
     NoGroups { source_name: &'static str, given: bool },
+}
+
+/// Positions of wide topics are long.
+fn cut(checkpoint: &str) -> String {
+    const MOST: usize = 200;
+    match checkpoint.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &checkpoint[..end]),
+        None => checkpoint.to_string(),
+    }
 }
 
 fn by_default(given: bool) -> &'static str {
@@ -49,12 +63,13 @@ impl Error {
             Error::OpenWrite { .. } => "checkpoint-open-write",
             Error::NoSchema { .. } => "checkpoint-no-schema",
             Error::NoBroker => "checkpoint-no-broker",
+            Error::NoGroupOffset { .. } => "checkpoint-no-group-offset",
             Error::NoGroups { .. } => "checkpoint-no-groups",
         }
     }
 
     /// Whether what was asked for is at fault, and not the state of the table.
     pub fn is_configuration(&self) -> bool {
-        !matches!(self, Error::OpenWrite { .. } | Error::NoSchema { .. })
+        !matches!(self, Error::OpenWrite { .. } | Error::NoSchema { .. } | Error::NoGroupOffset { .. })
     }
 }

@@ -9,6 +9,7 @@ mod form;
 mod set;
 mod show;
 mod text;
+mod topic;
 
 pub use error::Error;
 
@@ -25,9 +26,9 @@ pub async fn run(config: PositionsConfig, command: PositionsCommand) -> Result<S
             let shown = show::show(&config, history).await?;
             Ok(if json { show::json(&shown) } else { text::report(&shown) })
         }
-        PositionsCommand::Set { checkpoint, how } => set::set(&config, checkpoint.trim(), how).await,
+        PositionsCommand::Set { checkpoint, how } => set::set(&config, &checkpoint, how).await,
         PositionsCommand::From { start, set } => {
-            let checkpoint = from(&config, &start)?;
+            let checkpoint = from(&config, &start).await?;
             match set {
                 Some(how) => set::set(&config, &checkpoint, how).await,
                 None => Ok(checkpoint),
@@ -37,9 +38,9 @@ pub async fn run(config: PositionsConfig, command: PositionsCommand) -> Result<S
 }
 
 /// The checkpoint of a place in the source.
-fn from(config: &PositionsConfig, start: &StartFrom) -> Result<String> {
+async fn from(config: &PositionsConfig, start: &StartFrom) -> Result<String> {
     if config.source.is_kafka() {
-        return Err(Error::NoBroker.into());
+        return Ok(topic::find(config, start).await?.to_string());
     }
     match start {
         // A file counts when it is newer than the position.

@@ -1,6 +1,7 @@
 //! `checkpoint set`: a commit without rows that carries another position.
 
 use super::form::{Position, doubts_about_files};
+use super::topic::{self, Oddities};
 use super::{Error, Held, text};
 use crate::config::{CheckpointConfig, PositionsConfig, SetHow, SourceClass};
 use crate::observe::Metrics;
@@ -18,16 +19,20 @@ const OPERATION: &str = "UPSERT";
 /// Sets the position, or says what that would change.
 pub(super) async fn set(config: &PositionsConfig, wanted: &str, how: SetHow) -> Result<String> {
     let position = of_this_source(config, wanted)?;
+    let wanted = position.to_string();
     let mut held = Held::open(config).await?;
     let place = held.table.storage.display("");
     if held.table.properties.is_merge_on_read() {
         let found = held.table.properties.table_type().to_string();
         return Err(streamer::Error::TableType { table: place, found });
     }
-    let doubts = doubts(&position);
+    let Oddities { doubts, warnings } = oddities(config, &position).await;
+    for warning in &warnings {
+        tracing::warn!("{warning}");
+    }
     let before = held.position().map(str::to_string);
-    let change = text::change(before.as_deref(), wanted);
-    if before.as_deref() == Some(wanted) {
+    let change = text::change(before.as_deref(), &wanted);
+    if before.as_deref() == Some(&wanted) {
         return Ok(format!("{change}\nthe position is this one already: nothing is written"));
     }
     if how.dry_run {
@@ -35,13 +40,13 @@ pub(super) async fn set(config: &PositionsConfig, wanted: &str, how: SetHow) -> 
         return Ok(format!("{change}{doubts}\ndry run: nothing is written"));
     }
     if !doubts.is_empty() && !how.force {
-        return Err(Error::Doubtful { checkpoint: wanted.into(), doubts: doubts.join("; ") }.into());
+        return Err(Error::Doubtful { checkpoint: wanted, doubts: doubts.join("; ") }.into());
     }
     if !how.force {
         refuse_young_writes(&held.table, &held.timeline).await?;
     }
     let schema = held.table.latest_schema(&held.timeline).await?.ok_or(Error::NoSchema { table: place })?;
-    let metadata = metadata(config, &held, wanted, schema);
+    let metadata = metadata(config, &held, &wanted, schema);
     let timeline = open::clear(&mut held.table, held.timeline, &Metrics::off()).await?;
     let instant = commit(&held.table, &timeline, &metadata).await?;
     tracing::info!(%instant, position = wanted, before, "position set");
@@ -53,7 +58,7 @@ fn of_this_source(config: &PositionsConfig, text: &str) -> Result<Position> {
     let position = Position::read(text).map_err(|why| Error::Malformed { checkpoint: text.into(), why })?;
     let fits = match config.source {
         SourceClass::JsonDfs => matches!(position, Position::Files(_)),
-        SourceClass::JsonKafka | SourceClass::AvroKafka => matches!(position, Position::Kafka { .. }),
+        SourceClass::JsonKafka | SourceClass::AvroKafka => matches!(position, Position::Kafka(_)),
     };
     match fits {
         true => Ok(position),
@@ -67,10 +72,13 @@ fn of_this_source(config: &PositionsConfig, text: &str) -> Result<Position> {
     }
 }
 
-fn doubts(position: &Position) -> Vec<String> {
+async fn oddities(config: &PositionsConfig, position: &Position) -> Oddities {
     match position {
-        Position::Files(millis) => doubts_about_files(*millis, chrono::Utc::now().timestamp_millis()),
-        Position::Kafka { .. } => Vec::new(),
+        Position::Kafka(offsets) => topic::oddities(config, offsets).await,
+        Position::Files(millis) => {
+            let now = chrono::Utc::now().timestamp_millis();
+            Oddities { doubts: doubts_about_files(*millis, now), ..Oddities::default() }
+        }
     }
 }
 

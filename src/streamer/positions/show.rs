@@ -1,7 +1,7 @@
 //! What `checkpoint show` tells, as data; its field names are those of the JSON.
 
 use super::form::{Position, date};
-use super::{Held, Result, checkpoint};
+use super::{Held, Result, checkpoint, topic};
 use crate::config::PositionsConfig;
 use crate::table::{Instant, Table, Timeline};
 use futures::stream::{StreamExt, TryStreamExt};
@@ -53,13 +53,13 @@ pub(super) struct Meaning {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub partitions: Vec<PartitionPosition>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct PartitionPosition {
-    pub partition: i32,
-    pub offset: i64,
+    pub partitions: Vec<topic::Partition>,
+    /// Of all partitions that the next run can read on from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag: Option<i64>,
+    /// Why the lag is not told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag_unknown: Option<String>,
 }
 
 /// Where the next run starts, with the flags that were given.
@@ -87,18 +87,20 @@ pub(super) struct Entry {
 }
 
 impl Meaning {
-    fn of(text: &str) -> Meaning {
+    async fn of(text: &str, config: &PositionsConfig) -> Meaning {
         match Position::read(text) {
             Ok(Position::Files(millis)) => Meaning { form: Some("files"), time: date(millis), ..Meaning::default() },
-            Ok(Position::Kafka { topic, offsets }) => Meaning {
-                form: Some("kafka"),
-                topic: Some(topic),
-                partitions: offsets
-                    .into_iter()
-                    .map(|(partition, offset)| PartitionPosition { partition, offset })
-                    .collect(),
-                ..Meaning::default()
-            },
+            Ok(Position::Kafka(offsets)) => {
+                let (partitions, lag, lag_unknown) = match topic::held_against(config, &offsets).await {
+                    Ok(partitions) => {
+                        let lag = partitions.iter().filter_map(|p| p.lag).fold(0, i64::saturating_add);
+                        (partitions, Some(lag), None)
+                    }
+                    Err(why) => (topic::unbounded(&offsets), None, Some(why)),
+                };
+                let (form, topic) = (Some("kafka"), Some(offsets.topic));
+                Meaning { form, topic, partitions, lag, lag_unknown, time: None }
+            }
             Err(_) => Meaning::default(),
         }
     }
@@ -116,7 +118,10 @@ pub(super) async fn show(config: &PositionsConfig, history: usize) -> Result<Sho
                 None => (None, None),
             };
             Some(InForce {
-                meaning: stored.key.as_deref().map(Meaning::of).unwrap_or_default(),
+                meaning: match &stored.key {
+                    Some(key) => Meaning::of(key, config).await,
+                    None => Meaning::default(),
+                },
                 checkpoint: stored.key.clone(),
                 instant: stored.instant.to_string(),
                 spellings_agree: v1 == v2,

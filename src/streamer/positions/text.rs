@@ -1,7 +1,9 @@
 //! The answers for people.
 
 use super::form::{Position, date};
-use super::show::{Entry, InForce, Shown};
+use super::show::{Entry, InForce, Meaning, Shown};
+use super::topic::Partition;
+use crate::source::kafka::Offsets;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -27,9 +29,8 @@ pub(super) fn report(shown: &Shown) -> String {
         );
     }
     if let Some(position) = shown.position.as_ref().filter(|p| !p.meaning.partitions.is_empty()) {
-        let rows = position.meaning.partitions.iter().map(|p| vec![p.partition.to_string(), p.offset.to_string()]);
         out.push('\n');
-        table(&mut out, &[("partition", Right), ("position", Right)], rows.collect());
+        partitions(&position.meaning, &mut out);
     }
     history(shown, &mut out);
     out.truncate(out.trim_end().len());
@@ -53,6 +54,27 @@ fn in_force(position: &InForce, line: &mut impl FnMut(&str, &str)) {
             line("  counted", &format!("{flag} {key}, which does not count again"));
         }
     }
+}
+
+fn partitions(meaning: &Meaning, out: &mut String) {
+    let _ = writeln!(out, "topic {}", meaning.topic.as_deref().unwrap_or_default());
+    let number = |number: Option<i64>| number.map_or("–".to_string(), |n| n.to_string());
+    if let Some(why) = &meaning.lag_unknown {
+        let rows = meaning.partitions.iter().map(|p| vec![p.partition.to_string(), number(p.offset)]);
+        table(out, &[("partition", Right), ("position", Right)], rows.collect());
+        let _ = writeln!(out, "  the lag is not told: {why}");
+        return;
+    }
+    let row = |p: &Partition| {
+        let numbers = [p.offset, p.earliest, p.end, p.lag].map(number);
+        let note = p.note.clone().unwrap_or_default();
+        [p.partition.to_string()].into_iter().chain(numbers).chain([note]).collect()
+    };
+    let mut rows: Vec<Vec<String>> = meaning.partitions.iter().map(row).collect();
+    rows.push(vec!["total".into(), String::new(), String::new(), String::new(), number(meaning.lag), String::new()]);
+    let columns =
+        [("partition", Right), ("position", Right), ("earliest", Right), ("end", Right), ("lag", Right), ("", Left)];
+    table(out, &columns, rows);
 }
 
 fn history(shown: &Shown, out: &mut String) {
@@ -103,9 +125,10 @@ pub(super) fn change(before: Option<&str>, after: &str) -> String {
             let name = |millis| date(millis).unwrap_or_else(|| "no time".into());
             let _ = write!(out, "\n{} → {}: {what}", name(before), name(after));
         }
-        (Some(Position::Kafka { topic: old_topic, offsets: old }), Some(Position::Kafka { topic, offsets: new }))
-            if old_topic == topic =>
-        {
+        (
+            Some(Position::Kafka(Offsets { topic: old_topic, next: old })),
+            Some(Position::Kafka(Offsets { topic, next: new })),
+        ) if old_topic == topic => {
             let partitions: BTreeSet<i32> = old.keys().chain(new.keys()).copied().collect();
             let text = |offset: Option<&i64>| offset.map_or("–".to_string(), i64::to_string);
             let rows = partitions.iter().map(|p| {

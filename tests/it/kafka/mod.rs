@@ -1,3 +1,4 @@
 //! Topics into tables: a file a behaviour. All of them want the broker, so all run under `HUDI_PEERS_TESTS=1` only.
 
 mod peers;
+mod positions;
