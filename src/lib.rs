@@ -24,7 +24,7 @@
 //! | [`mod@write`] | rows to file groups: small files, create and merge handles, write statuses |
 //! | [`index`] | which file group holds a key |
 //! | [`record`] | record key, partition path, ordering value; one row a key; merge rules |
-//! | [`schema`] | schema providers, Avro ⇄ Arrow, inference, evolution |
+//! | [`schema`] | schema providers and registries, Avro ⇄ Arrow, inference, evolution |
 //! | [`table`] | the Hudi table on storage: properties, timeline, file groups, base files, markers |
 //! | [`storage`] | object stores and what we add: atomic create, listing, fault points |
 //! | [`config`] | properties files, layering, the registry of every key; seen by all, sees nobody |

@@ -222,3 +222,55 @@ async fn a_schema_file_that_cannot_be_used_is_named() {
         assert!(error.contains(&path(name)) && error.contains(word), "{name}: {error}");
     }
 }
+
+#[test]
+fn changes_of_a_schema_are_told_by_field() {
+    let before = table(
+        r#"{"name":"same","type":"int"},{"name":"qty","type":"int"},{"name":"gone","type":"string"},{"name":"n","type":"int"},
+           {"name":"e","type":{"type":"enum","name":"E","symbols":["A"]}},{"name":"tags","type":{"type":"array","items":"int"}},
+           {"name":"addr","type":{"type":"record","name":"Addr","fields":[{"name":"city","type":"string"}]}},
+           {"name":"m","type":{"type":"map","values":"int"}}"#,
+    );
+    let after = table(
+        r#"{"name":"note","type":["null","string"]},{"name":"qty","type":"long"},{"name":"same","type":"int"},{"name":"n","type":["null","int"]},
+           {"name":"e","type":{"type":"enum","name":"E","symbols":["A","B"]}},{"name":"tags","type":{"type":"array","items":"long"}},
+           {"name":"addr","type":{"type":"record","name":"Addr","fields":[{"name":"city","type":"string"},{"name":"zip","type":["null","string"]}]}},
+           {"name":"m","type":{"type":"map","values":"long"}}"#,
+    );
+    let want = [
+        "added note (Utf8)",
+        "qty: Int32 became Int64",
+        "n may be null",
+        "e: other symbols",
+        "tags[]: Int32 became Int64",
+        "added addr.zip (Utf8)",
+        "m{}: Int32 became Int64",
+        "removed gone",
+    ];
+    assert_eq!(changes(&before.arrow, &after.arrow), want);
+    assert!(changes(&after.arrow, &after.arrow).is_empty());
+    assert!(changes(&after.arrow, &before.arrow).contains(&"n may not be null".to_string()));
+}
+
+#[tokio::test]
+async fn a_schema_file_is_read_anew_each_round() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("s.avsc").display().to_string();
+    let write = |fields: &str| std::fs::write(&path, avro(fields)).expect("written");
+    write(r#"{"name":"a","type":"int"}"#);
+    let config = crate::config::SchemaProviderConfig::File { source: path.clone(), target: None };
+    let mut provider = SchemaProvider::open(&config).expect("opened");
+    for (fields, columns) in [
+        (r#"{"name":"a","type":"int"}"#, 1),
+        (r#"{"name":"a","type":"int"},{"name":"b","type":["null","int"],"default":null}"#, 2),
+        (r#"{"name":"a","type":"int"}"#, 1),
+    ] {
+        write(fields);
+        let provided = provider.provide().await.expect("usable").expect("a provider");
+        assert_eq!(provided.source.arrow.fields().len(), columns, "{fields}");
+    }
+    std::fs::write(&path, "{").expect("written");
+    assert_eq!(provider.provide().await.expect_err("no schema").code(), "schema-file");
+    write(r#"{"name":"a","type":"int"}"#);
+    provider.provide().await.expect("repaired");
+}
