@@ -55,6 +55,9 @@ impl<'a> Loader<'a> {
         let schema = self.schema_provider(source.kafka.as_ref());
         let transformers = self.transformers();
         let index = self.index();
+        if source.kafka.as_ref().is_some_and(|kafka| kafka.tombstones == Tombstones::Delete) {
+            self.deleting_tombstones(operation, !transformers.is_empty(), !keys.partition_fields.is_empty(), &index);
+        }
         let write = self.write();
         let run = self.run();
         let metrics = self.metrics();

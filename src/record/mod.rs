@@ -22,13 +22,14 @@ use std::sync::Arc;
 /// Rows with what identifies and orders them.
 #[derive(Debug, Clone)]
 pub struct KeyedBatch {
-    /// Data columns, in writer-schema order, no meta columns, no position column.
+    /// Data columns, in writer-schema order, no meta columns, no hidden ones. What a tombstone has in them means nothing.
     pub rows: RecordBatch,
     pub keys: StringArray,
     pub partitions: PartitionColumn,
-    /// `None` without an ordering field (last arrival wins).
+    /// `None` without an ordering field (last arrival wins). A null is newer than all that came before, stored rows included,
+    /// and older than all that comes after: a tombstone, or after [`precombine`] a row that came after one of its key.
     pub ordering: Option<ArrayRef>,
-    /// True where `_hoodie_is_deleted` is true; `None` if no row is deleted.
+    /// True where `_hoodie_is_deleted` is true and for tombstones; `None` if no row is deleted.
     pub deleted: Option<BooleanArray>,
 }
 
@@ -63,6 +64,8 @@ pub enum Error {
     NullOrdering { field: String, key: String, position: Option<u64> },
     #[error("{role} {field} is not in the schema, whose fields are {fields}")]
     MissingField { role: &'static str, field: String, fields: String },
+    #[error("no record key can be made of a message without a value (a tombstone) whose key is {key:?}: {why}")]
+    TombstoneKey { key: String, why: String, position: Option<u64> },
     #[error("partition path {value:?} of record {key}: {why}")]
     BadPartition { value: String, key: String, why: String, position: Option<u64> },
     /// Whoever counts the rows that make no record has had enough of them, and knows them.
@@ -78,6 +81,7 @@ impl Error {
             Error::NullKey { .. } => "record-null-key",
             Error::NullOrdering { .. } => "record-null-ordering",
             Error::MissingField { .. } => "record-missing-field",
+            Error::TombstoneKey { .. } => "record-tombstone-key",
             Error::BadPartition { .. } => "record-bad-partition",
             Error::Stopped => "source-bad-records",
             Error::Unsupported { .. } => "record-unsupported",
@@ -88,6 +92,7 @@ impl Error {
         match self {
             Error::NullKey { position, .. }
             | Error::NullOrdering { position, .. }
+            | Error::TombstoneKey { position, .. }
             | Error::BadPartition { position, .. } => *position,
             _ => None,
         }

@@ -1,8 +1,10 @@
-//! One row a key within a batch: greatest ordering value wins, a tie goes to the later arrival (semantics.md §2).
+//! One row a key within a batch: greatest ordering value wins, a tie goes to the later arrival (semantics.md §2). A tombstone,
+//! which has no ordering value, wins over all that came before it and loses to all that comes after.
 
 use super::{Error, KeyedBatch, Result, RowRef};
-use arrow::array::{Array, ArrayRef, DynComparator, make_comparator};
-use arrow::compute::{SortOptions, concat};
+use arrow::array::{Array, ArrayRef, BooleanArray, DynComparator, make_comparator};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{SortOptions, concat, nullif};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::cmp::Ordering;
@@ -23,8 +25,16 @@ pub fn hash_key(key: &str) -> u64 {
 
 /// `global`: the key alone identifies a record (global indexes); else key and partition path.
 ///
-/// Costs a hash and about one cache miss a row; keys stay where they are.
-pub fn precombine(batches: &[KeyedBatch], global: bool) -> Result<Deduplicated> {
+/// Costs a hash and about one cache miss a row; keys stay where they are. A winner that came after a tombstone of its key
+/// loses its ordering value: the row that is stored has been deleted before it, however new it was.
+pub fn precombine(batches: &mut [KeyedBatch], global: bool) -> Result<Deduplicated> {
+    let (winners, dropped) = winners(batches, global)?;
+    forget_ordering(batches, winners.iter().filter(|w| w.reborn).map(|w| w.row))?;
+    Ok(Deduplicated { winners: winners.into_iter().map(|w| w.row).collect(), dropped })
+}
+
+/// In arrival order, and how many rows lost.
+fn winners(batches: &[KeyedBatch], global: bool) -> Result<(Vec<Candidate>, u64)> {
     let total: usize = batches.iter().map(|b| b.keys.len()).sum();
     let ordering = Ordered::new(batches)?;
     let mut seen: HashTable<Candidate> = HashTable::with_capacity(total);
@@ -46,27 +56,49 @@ pub fn precombine(batches: &[KeyedBatch], global: bool) -> Result<Deduplicated> 
             };
             match seen.find_mut(hash, same) {
                 Some(earlier) if ordering.earlier_wins(earlier.row, this) => {}
-                Some(earlier) => earlier.row = this,
+                Some(earlier) => {
+                    earlier.reborn =
+                        !ordering.is_tombstone(this) && (earlier.reborn || ordering.is_tombstone(earlier.row));
+                    earlier.row = this;
+                }
                 None => {
-                    seen.insert_unique(hash, Candidate { hash, row: this }, |c| c.hash);
+                    seen.insert_unique(hash, Candidate { hash, row: this, reborn: false }, |c| c.hash);
                 }
             }
         }
     }
-    let mut winners: Vec<RowRef> = seen.into_iter().map(|c| c.row).collect();
-    winners.sort_unstable();
-    Ok(Deduplicated { dropped: (total - winners.len()) as u64, winners })
+    let mut winners: Vec<Candidate> = seen.into_iter().collect();
+    winners.sort_unstable_by_key(|w| w.row);
+    let dropped = (total - winners.len()) as u64;
+    Ok((winners, dropped))
+}
+
+fn forget_ordering(batches: &mut [KeyedBatch], rows: impl Iterator<Item = RowRef>) -> Result<()> {
+    let mut marked: Vec<Option<Vec<bool>>> = vec![None; batches.len()];
+    for row in rows {
+        let length = batches[row.batch as usize].keys.len();
+        marked[row.batch as usize].get_or_insert_with(|| vec![false; length])[row.row as usize] = true;
+    }
+    for (batch, marked) in batches.iter_mut().zip(marked) {
+        let (Some(ordering), Some(marked)) = (&mut batch.ordering, marked) else { continue };
+        *ordering = nullif(ordering, &BooleanArray::from(marked))
+            .map_err(|e| Error::Unsupported { what: format!("ordering values cannot be taken away: {e}") })?;
+    }
+    Ok(())
 }
 
 /// The row that holds a key so far.
 struct Candidate {
     hash: u64,
     row: RowRef,
+    /// It came after a tombstone of its key.
+    reborn: bool,
 }
 
 /// Ordering values of all batches, comparable across them.
 struct Ordered {
     compare: Option<DynComparator>,
+    nulls: Option<NullBuffer>,
     /// Where each batch begins among all values.
     starts: Vec<usize>,
 }
@@ -82,73 +114,30 @@ impl Ordered {
         let values: Vec<&dyn Array> =
             batches.iter().filter_map(|b| b.ordering.as_ref()).map(ArrayRef::as_ref).collect();
         if values.is_empty() {
-            return Ok(Ordered { compare: None, starts });
+            return Ok(Ordered { compare: None, nulls: None, starts });
         }
         let unsupported = |e| Error::Unsupported { what: format!("ordering values cannot be compared: {e}") };
         let all = concat(&values).map_err(unsupported)?;
         // Arrow orders floats as Java's Double.compare does: -0.0 before 0.0, NaN last.
         let compare = make_comparator(&all, &all, SortOptions::default()).map_err(unsupported)?;
-        Ok(Ordered { compare: Some(compare), starts })
+        Ok(Ordered { compare: Some(compare), nulls: all.nulls().cloned(), starts })
     }
 
     fn earlier_wins(&self, earlier: RowRef, later: RowRef) -> bool {
         let Some(compare) = &self.compare else { return false };
-        let index = |r: RowRef| self.starts[r.batch as usize] + r.row as usize;
-        compare(index(earlier), index(later)) == Ordering::Greater
+        // A null compares as less than any value, which is right for the earlier row alone.
+        !self.is_tombstone(later) && compare(self.index(earlier), self.index(later)) == Ordering::Greater
+    }
+
+    /// Rows without a value of any other kind are refused before.
+    fn is_tombstone(&self, row: RowRef) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(self.index(row)))
+    }
+
+    fn index(&self, row: RowRef) -> usize {
+        self.starts[row.batch as usize] + row.row as usize
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::PartitionColumn;
-    use super::*;
-    use arrow::array::{Int64Array, RecordBatch, RecordBatchOptions, StringArray};
-    use arrow::datatypes::Schema;
-    use proptest::prelude::*;
-    use std::collections::HashMap;
-    use std::sync::Arc;
-
-    type Row = (u8, u8, i64);
-
-    fn keyed(rows: &[Row], ordered: bool) -> KeyedBatch {
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        let schema = Arc::new(Schema::empty());
-        KeyedBatch {
-            rows: RecordBatch::try_new_with_options(schema, vec![], &options).expect("no columns"),
-            keys: StringArray::from_iter_values(rows.iter().map(|r| format!("k{}", r.0))),
-            partitions: PartitionColumn {
-                ids: rows.iter().map(|r| u32::from(r.1)).collect(),
-                paths: Arc::new((0..4).map(|p| format!("p{p}")).collect()),
-            },
-            ordering: ordered.then(|| Arc::new(Int64Array::from_iter_values(rows.iter().map(|r| r.2))) as ArrayRef),
-            deleted: None,
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_newest_row_of_each_key_wins(
-            batches in prop::collection::vec(prop::collection::vec((0u8..12, 0u8..4, -3i64..3), 0..30), 0..5),
-            global: bool,
-            ordered: bool,
-        ) {
-            let mut model: HashMap<(u8, u8), (i64, RowRef)> = HashMap::new();
-            for (batch, rows) in batches.iter().enumerate() {
-                for (row, (key, partition, ts)) in rows.iter().enumerate() {
-                    let id = (*key, if global { 0 } else { *partition });
-                    let this = (*ts, RowRef { batch: batch as u32, row: row as u32 });
-                    if model.get(&id).is_none_or(|old| !ordered || old.0 <= this.0) {
-                        model.insert(id, this);
-                    }
-                }
-            }
-            let mut want: Vec<RowRef> = model.into_values().map(|v| v.1).collect();
-            want.sort();
-            let keyed: Vec<KeyedBatch> = batches.iter().map(|b| keyed(b, ordered)).collect();
-            let got = precombine(&keyed, global).expect("longs compare");
-            let total: usize = batches.iter().map(Vec::len).sum();
-            prop_assert_eq!(got.dropped as usize, total - want.len());
-            prop_assert_eq!(got.winners, want);
-        }
-    }
-}
+mod tests;

@@ -36,23 +36,33 @@ impl std::fmt::Debug for Refuse {
 
 /// What is wrong with the rows of a batch: of each row the first thing that was found.
 #[derive(Debug, Default)]
-pub(super) struct Faults(BTreeMap<usize, Error>);
+pub(super) struct Faults {
+    found: BTreeMap<usize, Error>,
+    spared: Option<BooleanArray>,
+}
 
 impl Faults {
     pub fn add(&mut self, row: usize, cause: impl FnOnce() -> Error) {
-        self.0.entry(row).or_insert_with(cause);
+        if self.spared.as_ref().is_none_or(|spared| !spared.value(row)) {
+            self.found.entry(row).or_insert_with(cause);
+        }
+    }
+
+    /// From now on finds nothing wrong with these rows.
+    pub fn spare(&mut self, rows: BooleanArray) {
+        self.spared = Some(rows);
     }
 
     /// The records that are left; without anybody to take them, the first fault is an error.
     pub fn take_out(mut self, keyed: KeyedBatch, refuse: Option<&Refuse>) -> Result<KeyedBatch> {
-        if self.0.is_empty() {
+        if self.found.is_empty() {
             return Ok(keyed);
         }
         let Some(Refuse(taker)) = refuse else {
-            return self.0.pop_first().map_or(Ok(keyed), |(_, cause)| Err(cause));
+            return self.found.pop_first().map_or(Ok(keyed), |(_, cause)| Err(cause));
         };
-        let good: BooleanArray = (0..keyed.rows.num_rows()).map(|row| Some(!self.0.contains_key(&row))).collect();
-        for (row, cause) in self.0 {
+        let good: BooleanArray = (0..keyed.rows.num_rows()).map(|row| Some(!self.found.contains_key(&row))).collect();
+        for (row, cause) in self.found {
             if taker(Refused { rows: &keyed.rows, row, cause }).is_break() {
                 return Err(Error::Stopped);
             }
@@ -76,18 +86,33 @@ impl KeyedBatch {
 }
 
 impl PartitionColumn {
-    /// Also forgets the paths that no row is left in: they may be bad ones.
     fn keep(self, good: &BooleanArray) -> PartitionColumn {
-        let mut new: Vec<Option<u32>> = vec![None; self.paths.len()];
-        let mut paths = Vec::new();
-        let left = self.ids.iter().zip(good.values().iter()).filter(|(_, good)| *good);
-        let ids = left.map(|(&id, _)| {
+        let left = self.ids.iter().zip(good.values()).filter(|(_, good)| *good);
+        PartitionColumn::renumbered(&self.paths, left.map(|(&id, _)| id))
+    }
+
+    /// Gives the marked rows the empty path.
+    pub(super) fn without_path(self, marked: &BooleanArray) -> PartitionColumn {
+        let mut paths = Arc::unwrap_or_clone(self.paths);
+        let root = paths.iter().position(String::is_empty).unwrap_or_else(|| {
+            paths.push(String::new());
+            paths.len() - 1
+        });
+        let ids = self.ids.iter().zip(marked.values());
+        PartitionColumn::renumbered(&paths, ids.map(|(&id, marked)| if marked { root as u32 } else { id }))
+    }
+
+    /// Forgets the paths that no row is left in: they may be bad ones.
+    fn renumbered(paths: &[String], ids: impl Iterator<Item = u32>) -> PartitionColumn {
+        let mut new: Vec<Option<u32>> = vec![None; paths.len()];
+        let mut left = Vec::new();
+        let ids = ids.map(|id| {
             *new[id as usize].get_or_insert_with(|| {
-                paths.push(self.paths[id as usize].clone());
-                paths.len() as u32 - 1
+                left.push(paths[id as usize].clone());
+                left.len() as u32 - 1
             })
         });
         let ids = ids.collect();
-        PartitionColumn { ids, paths: Arc::new(paths) }
+        PartitionColumn { ids, paths: Arc::new(left) }
     }
 }

@@ -12,7 +12,7 @@ mod reject;
 pub use reject::{BadRecords, Reason, Rejected, Rejects};
 
 use crate::schema::TableSchema;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::physical_plan::streaming::PartitionStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -20,6 +20,17 @@ use std::time::Duration;
 
 /// Name of the hidden column (UInt64, not null, last) that says where a row came from; present when asked for.
 pub const POSITION_COLUMN: &str = "_hoodie_streamer_source_position";
+
+/// Name of the hidden column (Binary, behind the position) that makes a row a tombstone: the key of a message without a value,
+/// as it came, empty if it had none; null for ordinary rows. All else in the row means nothing. Present when the
+/// configuration asks for it.
+pub const TOMBSTONE_COLUMN: &str = "_hoodie_streamer_source_tombstone";
+
+/// How many of the schema's fields, the last ones, are hidden columns.
+pub fn hidden_columns(schema: &Schema) -> usize {
+    let hidden = |name: &str| name == POSITION_COLUMN || name == TOMBSTONE_COLUMN;
+    schema.fields().iter().rev().take_while(|f| hidden(f.name())).count()
+}
 
 /// What the streamer asks of a source.
 #[derive(Debug, Clone)]
@@ -101,7 +112,8 @@ impl EventTimes {
 /// A record as it came.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Raw {
-    pub value: bytes::Bytes,
+    /// `None` for a message without one.
+    pub value: Option<bytes::Bytes>,
     /// Key and time of a message.
     pub key: Option<bytes::Bytes>,
     pub timestamp_ms: Option<i64>,

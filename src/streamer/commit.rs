@@ -154,7 +154,7 @@ impl Streamer {
             Work::BulkInsert { rows, keys, input } => {
                 let profile = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
                 table.mark_inflight(&context.instant, Action::Commit, profile.to_json()).await?;
-                match write::bulk_insert(context.clone(), rows, keys).await {
+                match write::bulk_insert(context.clone(), rows, *keys).await {
                     Ok(statuses) => {
                         input.verdict().await?;
                         statuses

@@ -4,10 +4,10 @@ use super::refuse::Refuser;
 use super::{Error, Result};
 use crate::record::{self, KeyGenerator, KeyedBatch, RowRef};
 use crate::schema::{self, Sifted};
-use crate::source::{self, POSITION_COLUMN, Reason, Rejects, Source};
+use crate::source::{self, POSITION_COLUMN, Reason, Rejects, Source, hidden_columns};
 use crate::transform::Transformed;
 use arrow::array::{AsArray, RecordBatch, UInt32Array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
+use arrow::datatypes::{Schema, SchemaRef, UInt64Type};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlanProperties;
@@ -30,46 +30,50 @@ pub(super) struct Input {
     pub rejects: Arc<Rejects>,
 }
 
-/// The writer schema with the position column behind it, if the rows carry one.
-pub(super) fn with_position(writer: &SchemaRef, rows: &SchemaRef) -> SchemaRef {
-    if rows.fields().last().is_none_or(|f| f.name() != POSITION_COLUMN) {
+/// The writer schema with the hidden columns behind it that the rows carry.
+pub(super) fn with_hidden(writer: &SchemaRef, rows: &SchemaRef) -> SchemaRef {
+    let hidden = &rows.fields()[rows.fields().len() - hidden_columns(rows)..];
+    if hidden.is_empty() {
         return writer.clone();
     }
-    let position = Arc::new(Field::new(POSITION_COLUMN, DataType::UInt64, false));
-    Arc::new(Schema::new(writer.fields().iter().cloned().chain([position]).collect::<Vec<_>>()))
+    Arc::new(Schema::new(writer.fields().iter().chain(hidden).cloned().collect::<Vec<_>>()))
 }
 
-/// Brings the data columns to the writer schema and keeps the position column, if any, last; rows that do not fit are refused.
+/// Brings the data columns to the writer schema and keeps hidden ones, if any, last; rows that do not fit are refused.
 fn conform(batch: RecordBatch, writer: &SchemaRef, refuser: &Refuser) -> std::result::Result<RecordBatch, Unfit> {
-    let width = batch.num_columns();
-    let position = match width > 0 && batch.schema_ref().field(width - 1).name() == POSITION_COLUMN {
-        true => Some(batch.column(width - 1).clone()),
-        false => None,
+    let width = batch.num_columns() - hidden_columns(batch.schema_ref());
+    let mut hidden = batch.columns()[width..].to_vec();
+    let data = match hidden.is_empty() {
+        true => batch.clone(),
+        false => batch
+            .project(&(0..width).collect::<Vec<_>>())
+            .map_err(|e| schema::Error::internal("drop the hidden columns", e))?,
     };
-    let data = match &position {
-        Some(_) => batch
-            .project(&(0..width - 1).collect::<Vec<_>>())
-            .map_err(|e| schema::Error::internal("drop the position column", e))?,
-        None => batch.clone(),
-    };
+    let position = batch.column_by_name(POSITION_COLUMN);
     let Sifted { rows, refused } = schema::sift(&data, writer)?;
     for (row, cause) in &refused {
-        let position = position.as_ref().map(|p| p.as_primitive::<UInt64Type>().value(*row));
+        let position = position.map(|p| p.as_primitive::<UInt64Type>().value(*row));
         let refused = refuser.row(&data, *row, position, Reason::RecordSchema, cause.code(), cause.to_string());
         if refused.is_break() {
             return Err(Unfit::Enough(source::Error::EnoughBadRecords));
         }
     }
-    let Some(mut position) = position else { return Ok(rows) };
+    if hidden.is_empty() {
+        return Ok(rows);
+    }
     if !refused.is_empty() {
         let mut good = vec![true; batch.num_rows()];
         refused.iter().for_each(|(row, _)| good[*row] = false);
-        position = arrow::compute::filter(&position, &good.into())
+        let good = good.into();
+        hidden = hidden
+            .iter()
+            .map(|column| arrow::compute::filter(column, &good))
+            .collect::<std::result::Result<_, _>>()
             .map_err(|e| schema::Error::internal("take bad rows out", e))?;
     }
-    let columns = rows.columns().iter().cloned().chain([position]).collect();
-    RecordBatch::try_new(with_position(writer, batch.schema_ref()), columns)
-        .map_err(|e| Unfit::Schema(schema::Error::internal("put the position column back", e)))
+    let columns = rows.columns().iter().cloned().chain(hidden).collect();
+    RecordBatch::try_new(with_hidden(writer, batch.schema_ref()), columns)
+        .map_err(|e| Unfit::Schema(schema::Error::internal("put the hidden columns back", e)))
 }
 
 /// Why no rows of a batch can be had.
@@ -107,7 +111,7 @@ impl Input {
         let rows =
             self.transformed.plan.execute(piece, self.transformed.context.clone()).map_err(|e| self.input_error(e))?;
         let writer = self.writer.clone();
-        let schema = with_position(&self.writer, &rows.schema());
+        let schema = with_hidden(&self.writer, &rows.schema());
         let rows_read = self.rows_read.clone();
         let refuser = Refuser(self.rejects.clone());
         let conformed = rows.map(move |batch| {

@@ -1,6 +1,6 @@
 //! Everything of a round that only reads: key, precombine, filter, tag. The table is made here, where there is none yet.
 
-use super::input::{Input, stream_of, with_position};
+use super::input::{Input, stream_of, with_hidden};
 use super::round::{Schemas, Streamer, Work};
 use super::{Error, Result, open};
 use crate::config::Operation;
@@ -8,7 +8,7 @@ use crate::index::{self, StoredOrdering, Tagged};
 use crate::observe::{Progress, RoundReport, Stages};
 use crate::record::{self, KeyGenerator, KeyedBatch, RecordOptions, RowRef};
 use crate::schema::TableSchema;
-use crate::source::POSITION_COLUMN;
+use crate::source::{POSITION_COLUMN, TOMBSTONE_COLUMN};
 use crate::table::{FileSystemView, Timeline};
 
 impl Streamer {
@@ -31,12 +31,12 @@ impl Streamer {
             Some(table) => open::complex_single_key_prefixed(&self.config, table, timeline).await?,
             None => false,
         };
-        let rows_schema = with_position(&schemas.writer.arrow, &input.transformed.schema);
-        let positions = rows_schema.fields().len() > schemas.writer.arrow.fields().len();
+        let rows_schema = with_hidden(&schemas.writer.arrow, &input.transformed.schema);
         let options = RecordOptions {
             ordering_field,
             complex_single_key_prefixed: prefixed,
-            position_column: positions.then_some(POSITION_COLUMN),
+            position_column: Some(POSITION_COLUMN),
+            tombstone_column: Some(TOMBSTONE_COLUMN),
         };
         let keys = input.sifting(KeyGenerator::new(&self.config.keys, options.clone(), &rows_schema)?);
 
@@ -47,7 +47,7 @@ impl Streamer {
                 self.ensure_table(&schemas.writer).await?;
             }
             let rows = input.streams()?;
-            return Ok(Work::BulkInsert { rows, keys, input });
+            return Ok(Work::BulkInsert { rows, keys: Box::new(keys), input });
         }
 
         stages.enter("read");
@@ -81,10 +81,9 @@ impl Streamer {
         report.rows_filtered = (tagged.rows.len() - chosen.len()) as u64;
         if self.config.operation == Operation::BulkInsert {
             let schema = schemas.writer.arrow.clone();
-            let keys =
-                KeyGenerator::new(&self.config.keys, RecordOptions { position_column: None, ..options }, &schema)?;
+            let keys = KeyGenerator::new(&self.config.keys, options, &schema)?;
             let rows = vec![stream_of(schema, tagged.batches, chosen)];
-            return Ok(Work::BulkInsert { rows, keys, input });
+            return Ok(Work::BulkInsert { rows, keys: Box::new(keys), input });
         }
         Ok(Work::Upsert(Tagged::untagged(tagged.batches, chosen), view))
     }
@@ -92,7 +91,7 @@ impl Streamer {
     /// One row a key, or every row where the operation keeps duplicates.
     async fn precombine(
         &self,
-        batches: Vec<KeyedBatch>,
+        mut batches: Vec<KeyedBatch>,
         combines: bool,
         global: bool,
         report: &mut RoundReport,
@@ -102,7 +101,7 @@ impl Streamer {
                 let rows = all_rows(&batches);
                 return Ok((batches, rows, 0));
             }
-            let found = record::precombine(&batches, global)?;
+            let found = record::precombine(&mut batches, global)?;
             Ok((batches, found.winners, found.dropped))
         });
         let (batches, rows, dropped) =

@@ -16,7 +16,7 @@ use crate::index::Tagged;
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
-use crate::source::{self, Fetch, FetchRequest, POSITION_COLUMN, Rejects, Source};
+use crate::source::{self, Fetch, FetchRequest, Rejects, Source, hidden_columns};
 use crate::table::{FileSystemView, Table, Timeline};
 use crate::transform::{self, Transformed};
 use crate::write::WriteStatus;
@@ -76,7 +76,7 @@ pub(super) enum Work {
     Upsert(Tagged, FileSystemView),
     BulkInsert {
         rows: Vec<SendableRecordBatchStream>,
-        keys: KeyGenerator,
+        keys: Box<KeyGenerator>,
         input: Input,
     },
 }
@@ -313,7 +313,7 @@ impl Streamer {
         let was_inferred = reader.is_none();
         let source = match reader {
             Some(reader) => reader,
-            None => TableSchema::from_arrow(&without_position(&read), name)?,
+            None => TableSchema::from_arrow(&without_hidden(&read), name)?,
         };
         let target = self.provided.as_ref().and_then(|p| p.target.clone());
         let incoming = match target {
@@ -357,8 +357,8 @@ impl Streamer {
     }
 }
 
-fn without_position(schema: &SchemaRef) -> SchemaRef {
-    let fields: Vec<_> = schema.fields().iter().filter(|f| f.name() != POSITION_COLUMN).cloned().collect();
+fn without_hidden(schema: &SchemaRef) -> SchemaRef {
+    let fields: Vec<_> = schema.fields()[..schema.fields().len() - hidden_columns(schema)].to_vec();
     Arc::new(arrow::datatypes::Schema::new(fields))
 }
 

@@ -2,7 +2,10 @@
 
 use super::super::choices;
 use super::super::keys::{self, IDLE_PREFIXES};
-use super::super::{AvroValues, KafkaCheckpointType, KafkaConfig, OffsetReset, SourceClass, Tombstones, mask_value};
+use super::super::{
+    AvroValues, IndexConfig, KafkaCheckpointType, KafkaConfig, OffsetReset, Operation, SourceClass, Tombstones,
+    mask_value,
+};
 use super::Loader;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -101,6 +104,33 @@ impl Loader<'_> {
             round_time: (continuous && seconds > 0).then_some(Duration::from_secs(seconds)),
             timeout: Duration::from_millis(self.positive(&keys::API_TIMEOUT, "a number of milliseconds")),
             avro: if class == SourceClass::AvroKafka { self.avro_values() } else { AvroValues::Bare },
+        }
+    }
+
+    /// What a job needs whose tombstones delete: they have a key, an arrival and nothing else.
+    pub(super) fn deleting_tombstones(
+        &mut self,
+        operation: Operation,
+        transforms: bool,
+        partitioned: bool,
+        index: &IndexConfig,
+    ) {
+        let refusals = [
+            (operation != Operation::Upsert, "deletes, and only --op UPSERT does; set --op UPSERT, or skip"),
+            (transforms, "has no fields that a transformer could work on: leave out --transformer-class, or set skip"),
+            (
+                partitioned && !index.index_type.is_global(),
+                "names no partition to delete from: set hoodie.index.type to GLOBAL_SIMPLE or GLOBAL_BLOOM, or make a table \
+                 without partitions, or set skip",
+            ),
+        ];
+        for (_, why) in refusals.iter().filter(|(refused, _)| *refused) {
+            let text = format!(
+                "{}: {}=delete: a message without a value {why}",
+                self.origin(&keys::TOMBSTONES),
+                keys::TOMBSTONES.name
+            );
+            self.problem("config-conflict", text);
         }
     }
 

@@ -235,6 +235,30 @@ fn settings_without_effect_are_told() {
 }
 
 #[test]
+fn tombstones_delete_where_they_can() {
+    let call = Call::new()
+        .flag("--source-class", "JsonKafkaSource")
+        .conf("hoodie.streamer.source.kafka.topic=t")
+        .conf("bootstrap.servers=b:1")
+        .conf("auto.offset.reset=earliest")
+        .conf("hoodie.streamer.source.kafka.tombstones=delete");
+    let partitioned = call.clone().conf("hoodie.datasource.write.partitionpath.field=day");
+    let transformed = call.clone().steps(&["SqlQueryBasedTransformer"]);
+    let transformed = transformed.conf("hoodie.streamer.transformer.sql=SELECT * FROM <SRC>");
+    for (call, word) in [
+        (call.clone().flag("--op", "INSERT"), "--op UPSERT"),
+        (transformed, "--transformer-class"),
+        (partitioned.clone(), "GLOBAL_SIMPLE"),
+    ] {
+        let problem = call.problem();
+        assert!(problem.code == "config-conflict" && problem.text.contains(word), "{}", problem.text);
+    }
+    for call in [call, partitioned.conf("hoodie.index.type=GLOBAL_BLOOM")] {
+        assert_eq!(call.ok().source.kafka.expect("a topic").tombstones, Tombstones::Delete);
+    }
+}
+
+#[test]
 fn names_are_listed_once() {
     let aliases = keys::ALL.iter().flat_map(|k| std::iter::once(k.name).chain(k.aliases.iter().copied()));
     let mut names: Vec<&str> = aliases.chain(keys::FIXED.iter().map(|f| f.0)).collect();

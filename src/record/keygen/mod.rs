@@ -4,6 +4,7 @@ mod joda;
 mod partition;
 mod text;
 mod timestamp;
+mod tombstone;
 
 pub use partition::nested_clash;
 
@@ -15,6 +16,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringAr
 use arrow::datatypes::{DataType, SchemaRef, UInt64Type};
 use partition::PartitionPart;
 use std::sync::Arc;
+use tombstone::Tombstones;
 
 /// Stands for a null part of a composite key (`KeyGenUtils.NULL_RECORDKEY_PLACEHOLDER`, 0.15).
 const NULL_PART: &str = "__null__";
@@ -34,7 +36,9 @@ pub struct KeyGenerator {
     partitions: Vec<PartitionPart>,
     ordering: Option<FieldPath>,
     deleted: Option<FieldPath>,
-    has_position: bool,
+    /// Where the hidden columns are that the rows carry.
+    position: Option<usize>,
+    tombstones: Option<usize>,
     consistent_logical_timestamp: bool,
     refuse: Option<Refuse>,
 }
@@ -46,12 +50,14 @@ pub struct RecordOptions {
     pub ordering_field: Option<String>,
     /// A table's stored single-field Complex keys are `id:value` (true) or `value`.
     pub complex_single_key_prefixed: bool,
-    /// Name of the source's hidden position column, if the rows carry it as their last column.
+    /// Name of the source's hidden column that says where a row came from. Hidden columns stand behind all others.
     pub position_column: Option<&'static str>,
+    /// Name of the source's hidden column (Binary) that makes a row a tombstone: it holds the message key.
+    pub tombstone_column: Option<&'static str>,
 }
 
 impl KeyGenerator {
-    /// `schema`: of the rows (with the position column, if any). Missing fields are errors here, not at the first row.
+    /// `schema`: of the rows (with the hidden columns, if any). Missing fields are errors here, not at the first row.
     pub fn new(config: &KeyConfig, options: RecordOptions, schema: &SchemaRef) -> Result<KeyGenerator> {
         if config.record_key_fields.is_empty() {
             let what = "hoodie.datasource.write.recordkey.field is not set: keys made by Hudi are not supported".into();
@@ -64,7 +70,7 @@ impl KeyGenerator {
         };
         let ordering = options.ordering_field.as_deref();
         let deleted = schema.fields().find(DELETED_COLUMN).filter(|(_, f)| *f.data_type() == DataType::Boolean);
-        let is_position = |f: &Arc<arrow::datatypes::Field>| options.position_column.is_some_and(|p| f.name() == p);
+        let hidden = |name: Option<&str>| schema.index_of(name?).ok();
         Ok(KeyGenerator {
             keys: keys.collect::<Result<_>>()?,
             prefixed: config.record_key_fields.len() > 1
@@ -72,7 +78,8 @@ impl KeyGenerator {
             partitions,
             ordering: ordering.map(|f| FieldPath::resolve(schema, f, "ordering field")).transpose()?,
             deleted: deleted.map(|_| FieldPath::resolve(schema, DELETED_COLUMN, "delete flag")).transpose()?,
-            has_position: schema.fields().last().is_some_and(is_position),
+            position: hidden(options.position_column),
+            tombstones: hidden(options.tombstone_column),
             consistent_logical_timestamp: config.consistent_logical_timestamp,
             refuse: None,
         })
@@ -85,13 +92,17 @@ impl KeyGenerator {
 
     /// The records of a batch of rows.
     pub fn key(&self, rows: &RecordBatch) -> Result<KeyedBatch> {
-        let data = match self.has_position {
-            true => rows.slice_columns(rows.num_columns() - 1),
-            false => rows.clone(),
-        };
-        let positions = self.has_position.then(|| rows.column(rows.num_columns() - 1).as_primitive::<UInt64Type>());
+        let width = self.position.into_iter().chain(self.tombstones).min();
+        let data = width.map_or_else(|| rows.clone(), |width| rows.slice_columns(width));
+        let positions = self.position.map(|at| rows.column(at).as_primitive::<UInt64Type>());
         let place = Place { rows: &data, positions };
         let mut faults = Faults::default();
+        let tombstones = self.tombstones.and_then(|at| {
+            Tombstones::read(rows.column(at).as_binary(), &self.keys, self.prefixed, &place, &mut faults)
+        });
+        if let Some(tombstones) = &tombstones {
+            faults.spare(tombstones.rows());
+        }
         let keys = match self.prefixed {
             true => self.composite_keys(rows, &place, &mut faults)?,
             false => self.single_keys(rows, &place, &mut faults)?,
@@ -111,7 +122,12 @@ impl KeyGenerator {
                 });
             }
         }
-        faults.take_out(KeyedBatch { keys, partitions, ordering, deleted, rows: data.clone() }, self.refuse.as_ref())
+        let keyed = KeyedBatch { keys, partitions, ordering, deleted, rows: data.clone() };
+        let keyed = match tombstones {
+            Some(tombstones) => tombstones.put_into(keyed)?,
+            None => keyed,
+        };
+        faults.take_out(keyed, self.refuse.as_ref())
     }
 
     fn single_keys(&self, rows: &RecordBatch, place: &Place, faults: &mut Faults) -> Result<StringArray> {
@@ -131,24 +147,8 @@ impl KeyGenerator {
         let mut key = String::new();
         for row in 0..rows.num_rows() {
             key.clear();
-            let mut all_empty = true;
-            for (field, part) in self.keys.iter().zip(&parts) {
-                if !key.is_empty() {
-                    key.push(',');
-                }
-                key.push_str(&field.name);
-                key.push(':');
-                let value = match (part.is_null(row), part.value(row)) {
-                    (true, _) => NULL_PART,
-                    (false, "") => EMPTY_PART,
-                    (false, value) => {
-                        all_empty = false;
-                        value
-                    }
-                };
-                key.push_str(value);
-            }
-            if all_empty {
+            let values = parts.iter().map(|part| part.is_valid(row).then(|| part.value(row)));
+            if !compose(&mut key, self.keys.iter().zip(values)) {
                 let names: Vec<&str> = self.keys.iter().map(|f| f.name.as_str()).collect();
                 faults.add(row, || place.null_key(&names.join(","), row));
             }
@@ -179,6 +179,25 @@ impl KeyGenerator {
         }
         Ok(whole)
     }
+}
+
+/// Appends `field:value,…`; false where no part says anything.
+fn compose<'a>(key: &mut String, parts: impl Iterator<Item = (&'a FieldPath, Option<&'a str>)>) -> bool {
+    let mut says_something = false;
+    for (field, value) in parts {
+        if !key.is_empty() {
+            key.push(',');
+        }
+        key.push_str(&field.name);
+        key.push(':');
+        says_something |= value.is_some_and(|v| !v.is_empty());
+        key.push_str(match value {
+            None => NULL_PART,
+            Some("") => EMPTY_PART,
+            Some(value) => value,
+        });
+    }
+    says_something
 }
 
 /// Ordering values; a null one cannot be compared, so it is refused, as Hudi does.

@@ -120,6 +120,12 @@ impl Record {
         self.rows = rows;
     }
 
+    /// A row of no meaning that every schema lets pass.
+    pub(super) fn push_default(&mut self) {
+        self.columns.iter_mut().for_each(Column::push_default);
+        self.rows += 1;
+    }
+
     /// The columns and how long they are.
     pub(super) fn finish(&mut self, fields: &Fields) -> (Vec<ArrayRef>, usize) {
         let columns = self.columns.iter_mut().zip(fields).map(|(c, f)| c.finish(f)).collect();
@@ -146,6 +152,24 @@ impl Column {
 
     /// Room for a null, also where the schema allows none: below a record that is null itself.
     pub(super) fn push_null(&mut self) {
+        self.push_blank(Column::push_null);
+        self.valid.append_null();
+    }
+
+    /// A null; where there may be none a zero, nothing, or an enum's first symbol.
+    fn push_default(&mut self) {
+        if self.nullable {
+            return self.push_null();
+        }
+        if let Data::Enum { text, symbols } = &mut self.data {
+            text.bytes.push_str(symbols.first().map_or("", String::as_str));
+        }
+        self.push_blank(Column::push_default);
+        self.valid.append_non_null();
+    }
+
+    /// One more value; `child` makes those of a record's fields.
+    fn push_blank(&mut self, child: fn(&mut Column)) {
         match &mut self.data {
             Data::Boolean(values) => values.append(false),
             Data::Int(values) | Data::Date(values) | Data::TimeMillis(values) => values.push(0),
@@ -156,14 +180,13 @@ impl Column {
             Data::Text(text) | Data::Enum { text, .. } => text.end(),
             Data::Fixed { bytes, width } => bytes.resize(bytes.len() + *width, 0),
             Data::Record(record) => {
-                record.columns.iter_mut().for_each(Column::push_null);
+                record.columns.iter_mut().for_each(child);
                 record.rows += 1;
             }
             Data::Binary { offsets, .. } | Data::List { offsets, .. } | Data::Map { offsets, .. } => {
                 offsets.push(last(offsets) as i32);
             }
         }
-        self.valid.append_null();
     }
 
     /// Cuts the column back to its first `len` values, and whatever has been begun beyond them.

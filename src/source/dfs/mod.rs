@@ -187,7 +187,7 @@ impl Source for JsonDfsSource {
             let in_file = positions.iter().map(|p| pieces::unpack(*p)).filter(|(file, _)| *file == number);
             let offsets: BTreeSet<u64> = in_file.map(|(_, offset)| offset).collect();
             for (offset, value) in read::lines_at(&self.input, file, offsets).await? {
-                found.insert(pieces::pack(number, offset), Raw { value, ..Raw::default() });
+                found.insert(pieces::pack(number, offset), Raw { value: Some(value), ..Raw::default() });
             }
         }
         Ok(positions.iter().map(|position| found.get(position).cloned()).collect())

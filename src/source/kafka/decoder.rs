@@ -75,6 +75,14 @@ impl Decoder {
         }
     }
 
+    /// A row of no meaning, see [`super::tombstone`].
+    pub fn push_default(&mut self, position: u64) {
+        match self {
+            Decoder::Json(json) => json.push_default(position),
+            Decoder::Avro(avro, _) => avro.push_default(position),
+        }
+    }
+
     /// Asks the registry for the schema. One that it does not have fails its records; a registry that does not answer, or not
     /// to us, fails the reading, since no record is to blame.
     pub async fn learn(&mut self, format: &Format, id: u32) -> Result<()> {

@@ -16,6 +16,7 @@ mod pace;
 mod piece;
 mod ranges;
 mod start;
+mod tombstone;
 
 pub use append::with_offset_columns;
 pub use client::Client;
@@ -23,7 +24,7 @@ pub use dead_letter::{DeadLetter, produce_dead_letters};
 pub use offsets::Offsets;
 
 use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Origin, Raw, Rejects, Result, Source};
-use crate::config::{AvroValues, BadRecordsConfig, KafkaConfig, SourceClass, SourceConfig};
+use crate::config::{AvroValues, BadRecordsConfig, KafkaConfig, SourceClass, SourceConfig, Tombstones};
 use crate::schema::{Registry, TableSchema};
 use decoder::{Decoder, Format};
 use lane::{Lane, Lanes, Read, Taken, locked};
@@ -177,6 +178,7 @@ impl Source for KafkaSource {
             reader: self.reader(request.schema, &lanes, &mut stats.warnings).await?,
             positions: request.positions,
             append_offsets: self.config.append_offsets,
+            tombstones: self.config.tombstones == Tombstones::Delete,
             rejects: Arc::new(Rejects::new(&self.bad_records)),
             bytes_read,
             without_value,
@@ -184,6 +186,7 @@ impl Source for KafkaSource {
         });
         let decoded = Decoder::new(&shared.format, &shared.reader, shared.positions)?.schema().clone();
         let schema = if shared.append_offsets { append::appended(&decoded) } else { decoded };
+        let schema = if shared.tombstones { tombstone::with_tombstones(&schema) } else { schema };
         let partitions = lanes
             .into_iter()
             .map(|(range, lane)| {
@@ -226,7 +229,14 @@ impl Source for KafkaSource {
             round.without_value.swap(0, Ordering::Relaxed)
         };
         if without_value > 0 {
-            tracing::info!(count = without_value, "messages without a value (tombstones) were skipped");
+            match self.config.tombstones {
+                Tombstones::Skip => {
+                    tracing::info!(count = without_value, "messages without a value (tombstones) were skipped")
+                }
+                Tombstones::Delete => {
+                    tracing::info!(count = without_value, "messages with an empty value were skipped")
+                }
+            }
         }
         let Some(next) = Offsets::parse(checkpoint).map(|o| o.next).filter(|_| self.config.commit_offset) else {
             return Ok(());
@@ -254,7 +264,7 @@ fn again(lanes: &Lanes, position: u64) -> Result<Option<Raw>> {
     lane.begin(offset)?;
     let mut take = |message: &dyn lane::Record| {
         found = Some(Raw {
-            value: message.value().unwrap_or_default().to_vec().into(),
+            value: message.value().map(|v| v.to_vec().into()),
             key: message.key().map(|k| k.to_vec().into()),
             timestamp_ms: message.timestamp(),
         });
@@ -267,7 +277,7 @@ fn again(lanes: &Lanes, position: u64) -> Result<Option<Raw>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{KafkaCheckpointType, OffsetReset, Tombstones};
+    use crate::config::{KafkaCheckpointType, OffsetReset};
 
     pub(super) fn config(topic: &str) -> KafkaConfig {
         KafkaConfig {

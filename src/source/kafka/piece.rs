@@ -6,6 +6,7 @@ use super::decoder::{Decoder, Format, Made};
 use super::lane::{Lane, Read, Record, Taken, locked};
 use super::pack;
 use super::ranges::OffsetRange;
+use super::tombstone::Tombstones;
 use crate::schema::TableSchema;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -28,6 +29,8 @@ pub(super) struct Shared {
     pub reader: TableSchema,
     pub positions: bool,
     pub append_offsets: bool,
+    /// Messages without a value become rows that delete.
+    pub tombstones: bool,
     pub rejects: Arc<Rejects>,
     pub bytes_read: Arc<AtomicU64>,
     pub without_value: Arc<AtomicU64>,
@@ -53,6 +56,7 @@ struct Reader {
     /// A writer's schema to ask for, before anything else is decoded.
     wanted: Option<u32>,
     appended: Option<Appended>,
+    tombstones: Option<Tombstones>,
     begun: bool,
     ended: bool,
 }
@@ -62,6 +66,7 @@ impl Reader {
         let shared = piece.shared.clone();
         let decoder = Decoder::new(&shared.format, &shared.reader, shared.positions)?;
         let appended = shared.append_offsets.then(|| Appended::new(piece.range.partition, decoder.schema()));
+        let tombstones = shared.tombstones.then(|| Tombstones::new(piece.schema.clone()));
         Ok(Reader {
             range: piece.range,
             lane: piece.lane.clone(),
@@ -69,6 +74,7 @@ impl Reader {
             decoder,
             wanted: None,
             appended,
+            tombstones,
             begun: false,
             ended: false,
         })
@@ -86,28 +92,35 @@ impl Reader {
             self.begun = true;
         }
         self.ended = lane.read(self.range.until, |message| self.take(message))? == Read::End;
-        let batch = self.decoder.flush();
-        match &mut self.appended {
-            Some(appended) => appended.attach(&batch).map(Some),
-            None => Ok(Some(batch)),
+        let mut batch = self.decoder.flush();
+        if let Some(appended) = &mut self.appended {
+            batch = appended.attach(&batch)?;
         }
+        if let Some(tombstones) = &mut self.tombstones {
+            batch = tombstones.attach(&batch)?;
+        }
+        Ok(Some(batch))
     }
 
     fn take(&mut self, message: &dyn Record) -> Result<Taken> {
+        let position = pack(self.range.partition, message.offset());
+        if let (Some(tombstones), None) = (&mut self.tombstones, message.value()) {
+            self.decoder.push_default(position);
+            tombstones.push_key(message.key());
+            return Ok(self.took(message));
+        }
         // Hudi drops messages without a value, and of text those with an empty one (`JsonKafkaSource`, 1.0.2).
         let Some(value) = message.value().filter(|v| !v.is_empty()) else {
             self.shared.without_value.fetch_add(1, Ordering::Relaxed);
             return Ok(Taken::More);
         };
-        let position = pack(self.range.partition, message.offset());
         match self.decoder.decode(value, position) {
             Made::Row => {
-                if let Some(appended) = &mut self.appended {
-                    appended.push(message);
+                if let Some(tombstones) = &mut self.tombstones {
+                    tombstones.push_row();
                 }
-                if let Some(ms) = message.timestamp() {
-                    self.shared.times.saw(ms);
-                }
+                self.shared.bytes_read.fetch_add(value.len() as u64, Ordering::Relaxed);
+                return Ok(self.took(message));
             }
             Made::Unknown(id) => {
                 self.wanted = Some(id);
@@ -124,8 +137,19 @@ impl Reader {
             })?,
         }
         self.shared.bytes_read.fetch_add(value.len() as u64, Ordering::Relaxed);
+        Ok(Taken::More)
+    }
+
+    /// After a message that became a row.
+    fn took(&mut self, message: &dyn Record) -> Taken {
+        if let Some(appended) = &mut self.appended {
+            appended.push(message);
+        }
+        if let Some(ms) = message.timestamp() {
+            self.shared.times.saw(ms);
+        }
         let full = self.decoder.rows() >= BATCH_ROWS || self.decoder.bytes() >= BATCH_BYTES;
-        Ok(if full { Taken::Enough } else { Taken::More })
+        if full { Taken::Enough } else { Taken::More }
     }
 }
 

@@ -91,7 +91,7 @@ impl Streamer {
                 _ => None,
             };
             let (value, key, timestamp_ms) = match again {
-                Some(raw) => (Some(raw.value), raw.key, raw.timestamp_ms),
+                Some(raw) => (raw.value, raw.key, raw.timestamp_ms),
                 None => (rejected.value.map(Bytes::from), rejected.key.map(Bytes::from), rejected.timestamp_ms),
             };
             let origin = rejected.position.map(|position| self.source.origin(position));

@@ -118,6 +118,14 @@ impl JsonDecoder {
         Ok(())
     }
 
+    /// A row of no meaning (nulls, else zeros and empty values): it keeps the place of a record without a value.
+    pub fn push_default(&mut self, position: u64) {
+        self.record.push_default();
+        if let Some(positions) = &mut self.positions {
+            positions.push(position);
+        }
+    }
+
     /// Rows decoded since the last flush.
     pub fn rows(&self) -> usize {
         self.record.rows

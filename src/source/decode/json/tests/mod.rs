@@ -56,6 +56,54 @@ fn map(value: Field) -> DataType {
     DataType::Map(Arc::new(Field::new("key_value", DataType::Struct(pair), false)), false)
 }
 
+/// In a schema without nulls every type has something to put there.
+#[test]
+fn a_row_of_no_meaning_keeps_its_place() {
+    let there = |name: &str, data_type: DataType| Field::new(name, data_type, false);
+    let symbols = [(crate::schema::ENUM_SYMBOLS.to_string(), r#"["A","B"]"#.to_string())];
+    let inner = Fields::from(vec![there("i", DataType::Int32), field("n", DataType::Int32)]);
+    let fields = vec![
+        there("s", DataType::Utf8),
+        there("e", DataType::Utf8).with_metadata(HashMap::from(symbols)),
+        there("b", DataType::Boolean),
+        there("d", DataType::Float64),
+        there("dec", DataType::Decimal128(6, 2)),
+        there("t", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
+        there("x", DataType::Binary),
+        there("f", DataType::FixedSizeBinary(2)),
+        there("l", DataType::List(Arc::new(there("item", DataType::Int64)))),
+        there("m", map(there("value", DataType::Int64))),
+        there("r", DataType::Struct(inner.clone())),
+        field("o", DataType::Struct(inner)),
+    ];
+    let mut decoder = JsonDecoder::new(Arc::new(Schema::new(fields)), true).expect("a schema that JSON can fill");
+    let record = br#"{"s":"a","e":"B","b":true,"d":1,"dec":1,"t":1,"x":"a","f":[1,2],"l":[1],"m":{"k":1},"r":{"i":1}}"#;
+    decoder.decode(record, 7).expect("a record");
+    decoder.push_default(8);
+    decoder.decode(b"{", 9).expect_err("half a record");
+    decoder.decode(record, 10).expect("a record");
+    assert_eq!(decoder.rows(), 3);
+    let rows = cells(&decoder.flush());
+    let want = [
+        "",
+        "A",
+        "false",
+        "0.0",
+        "0.00",
+        "1970-01-01T00:00:00Z",
+        "",
+        "0000",
+        "[]",
+        "{}",
+        "{i: 0, n: null}",
+        "null",
+        "8",
+    ];
+    assert_eq!(rows[1], want);
+    assert_eq!(rows[0][..12], rows[2][..12]);
+    assert_eq!((rows[0][12].as_str(), rows[2][12].as_str()), ("7", "10"));
+}
+
 #[test]
 fn nested_values_and_where_they_go_wrong() {
     let strict = |t| Field::new("element", t, false);
