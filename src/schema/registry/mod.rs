@@ -110,12 +110,6 @@ impl Registry {
         found
     }
 
-    /// The newest schema of a subject, as it is now.
-    pub async fn latest(&self, subject: &str) -> Result<Arc<str>> {
-        let path = ["subjects", subject, "versions", "latest"];
-        self.whole(&self.inner.addresses, &path, &format!("subject {subject}")).await
-    }
-
     /// The schema at an address of its own, as it is now: `http://host/…/subjects/<subject>/versions/<version>`.
     pub async fn subject(&self, address: &RegistryAddress) -> Result<Arc<str>> {
         let path = address.url.path().rsplit_once("/subjects/").map(|(_, path)| path);
