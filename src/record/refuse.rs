@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A row that makes no record.
 #[derive(Debug)]
 pub struct Refused<'a> {
-    /// The batch that it stands in, without the position column.
+    /// The batch that it stands in, without the hidden columns.
     pub rows: &'a RecordBatch,
     pub row: usize,
     pub cause: Error,

@@ -24,7 +24,7 @@ impl Refuser {
         })
     }
 
-    /// A row of `rows`, which have no position column. Breaks when reading on is of no use.
+    /// A row of `rows`, which have no hidden columns. Breaks when reading on is of no use.
     pub fn row(
         &self,
         rows: &RecordBatch,

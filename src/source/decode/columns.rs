@@ -156,11 +156,8 @@ impl Column {
         self.valid.append_null();
     }
 
-    /// A null; where there may be none a zero, nothing, or an enum's first symbol.
+    /// A zero, nothing, or an enum's first symbol: never a null, which a stricter schema further on might not let pass.
     fn push_default(&mut self) {
-        if self.nullable {
-            return self.push_null();
-        }
         if let Data::Enum { text, symbols } = &mut self.data {
             text.bytes.push_str(symbols.first().map_or("", String::as_str));
         }

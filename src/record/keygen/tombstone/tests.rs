@@ -87,7 +87,7 @@ type Event = (u8, Option<i64>);
 /// Record key and ordering value of a row, message key of a tombstone.
 type Made = (Option<String>, Option<i64>, Option<Vec<u8>>);
 
-/// As a source makes it: a tombstone's own fields are nulls, and an empty text where there may be none.
+/// A tombstone's own fields mean nothing, whatever a source puts there.
 fn batch(events: &[Made]) -> RecordBatch {
     let ids = StringArray::from_iter_values(events.iter().map(|e| e.0.clone().unwrap_or_default()));
     let ts = Int64Array::from_iter(events.iter().map(|e| e.1));

@@ -220,7 +220,7 @@ impl AvroDecoder {
         Ok(Decoded::Row)
     }
 
-    /// A row of no meaning (nulls, else zeros and empty values): it keeps the place of a record without a value.
+    /// A row of no meaning (zeros, empty values, no nulls): it keeps the place of a record without a value.
     pub fn push_default(&mut self, position: u64) {
         self.record.push_default();
         if let Some(positions) = &mut self.positions {
