@@ -62,12 +62,25 @@ impl Table {
         serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{} is no JSON: {e}", path.display()))
     }
 
-    /// The newest commit's checkpoint; both spellings must say the same.
+    /// The newest commit's checkpoint.
     pub fn checkpoint(&self) -> String {
-        let metadata = self.commit_metadata(&self.last_commit());
+        self.checkpoint_of(&self.last_commit())
+    }
+
+    /// A commit's checkpoint; both spellings must say the same.
+    pub fn checkpoint_of(&self, instant: &str) -> String {
+        let metadata = self.commit_metadata(instant);
         let [old, new] = CHECKPOINT_KEYS.map(|key| metadata["extraMetadata"][key].as_str().map(str::to_owned));
         assert_eq!(old, new, "the two spellings of the checkpoint differ");
         old.expect("the commit carries a checkpoint")
+    }
+
+    /// The base files that a commit wrote, relative to the table.
+    pub fn written_by(&self, instant: &str) -> BTreeSet<String> {
+        let metadata = self.commit_metadata(instant);
+        let partitions = metadata["partitionToWriteStats"].as_object().expect("partitions").values();
+        let stats = partitions.flat_map(|stats| stats.as_array().expect("write stats"));
+        stats.map(|stat| stat["path"].as_str().expect("a path").to_owned()).collect()
     }
 
     /// Every parquet file outside `.hoodie`, relative to the table.
