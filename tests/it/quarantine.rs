@@ -158,7 +158,7 @@ fn quarantining(job: &Job, call: &Streamer) -> (Streamer, Table) {
 }
 
 /// The rows that a reader of the table sees, as text, by record key.
-fn error_rows(table: &Table) -> BTreeMap<String, BTreeMap<String, Option<String>>> {
+pub fn error_rows(table: &Table) -> BTreeMap<String, BTreeMap<String, Option<String>>> {
     let commits = table.commits();
     // The newest completed version of each file group: `fileId_token_instant.parquet`.
     let mut newest: BTreeMap<String, (String, String)> = BTreeMap::new();

@@ -30,12 +30,12 @@ const ROOM: Duration = Duration::from_millis(100);
 /// Longer than any delivery may take, which fails by itself.
 const FLUSH: Duration = Duration::from_secs(600);
 
-/// A record that could not be taken.
+/// A record that could not be taken. Its own time is left to the headers: were it the letter's, a letter older than the
+/// topic's retention would vanish at once.
 #[derive(Debug, Clone)]
 pub struct DeadLetter {
     pub key: Option<Bytes>,
     pub value: Option<Bytes>,
-    pub timestamp_ms: Option<i64>,
     pub headers: Vec<(&'static str, String)>,
 }
 
@@ -90,7 +90,6 @@ fn produce(settings: &ClientConfig, topic: &str, letters: &[DeadLetter]) -> std:
         let mut record: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic).headers(headers);
         record.key = letter.key.as_deref();
         record.payload = letter.value.as_deref();
-        record.timestamp = letter.timestamp_ms;
         while let Err((error, back)) = producer.send(record) {
             if error.rdkafka_error_code() != Some(RDKafkaErrorCode::QueueFull) {
                 return Err(error);

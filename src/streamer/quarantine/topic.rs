@@ -28,7 +28,8 @@ pub(super) async fn produce(
             headers.extend(origin.partition.map(|p| ("hudi.error.partition", p.to_string())));
             headers.push(("hudi.error.offset", origin.offset.to_string()));
         }
-        DeadLetter { key: record.key, value: record.value, timestamp_ms: record.timestamp_ms, headers }
+        headers.extend(record.timestamp_ms.map(|ms| ("hudi.error.timestamp", ms.to_string())));
+        DeadLetter { key: record.key, value: record.value, headers }
     });
     Ok(produce_dead_letters(kafka, topic, letters.collect()).await?)
 }

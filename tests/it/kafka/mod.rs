@@ -3,4 +3,5 @@
 mod chaos;
 mod peers;
 mod positions;
+mod quarantine;
 mod tombstones;
