@@ -2,7 +2,7 @@
 //! (streamer-options.md §7).
 
 use super::{Error, Result};
-use crate::config::CheckpointConfig;
+use crate::config::{CheckpointConfig, KafkaConfig, OffsetReset};
 use crate::table::{Action, CommitMetadata, InstantTime, State, Table, Timeline};
 
 /// Next start position, as 0.x writes it (`StreamerCheckpointV1`).
@@ -88,6 +88,26 @@ pub(super) fn resume(stored: Option<&Stored>, config: &CheckpointConfig) -> Resu
 pub(super) fn spellings(metadata: &CommitMetadata) -> (Option<String>, Option<String>) {
     let extra = |key: &str| metadata.extra(key).map(str::to_string);
     (extra(KEY_V1), extra(KEY_V2))
+}
+
+/// Says where a job that begins goes on from, and who says so. `commits`: completed ones of the table.
+pub(super) fn tell(resume: Option<&str>, stored: Option<&Stored>, commits: usize, topic: Option<&KafkaConfig>) {
+    let beginning = match topic.map(|topic| topic.reset) {
+        None => "all files are new",
+        Some(OffsetReset::Earliest) => "auto.offset.reset=earliest",
+        Some(OffsetReset::Latest) => "auto.offset.reset=latest",
+        Some(OffsetReset::Group) => "auto.offset.reset=group",
+    };
+    match (resume, stored) {
+        (Some(checkpoint), Some(stored)) if stored.key.as_deref() == resume => {
+            tracing::info!(checkpoint, instant = %stored.instant, "resuming after the newest commit with a checkpoint");
+        }
+        (Some(checkpoint), _) => tracing::info!(checkpoint, "starting from the given checkpoint"),
+        (None, None) if commits > 0 => tracing::warn!(
+            "none of the table's {commits} commits carries a checkpoint: starting as with a new table ({beginning})"
+        ),
+        (None, _) => tracing::info!("starting without a checkpoint ({beginning})"),
+    }
 }
 
 /// Puts the checkpoint into a commit's extra metadata, in both spellings.

@@ -46,6 +46,8 @@ pub(super) struct Streamer {
     /// `None` until the first round has something to commit.
     pub(super) table: Option<Table>,
     pub(super) rule: MergeRule,
+    /// A round has said where the job goes on from.
+    begun: bool,
     /// The last round found nothing new.
     idle: bool,
     /// Asked to stop: no new round begins, and one that has written nothing ends.
@@ -107,6 +109,7 @@ impl Streamer {
             provided: None,
             table,
             rule,
+            begun: false,
             idle: false,
             stop: tokens.stop,
             cancel: tokens.cancel,
@@ -134,6 +137,10 @@ impl Streamer {
         };
         let resume = checkpoint::resume(stored.as_ref(), &self.config.checkpoint)?;
         self.metrics.resumes(resume.as_deref());
+        if !std::mem::replace(&mut self.begun, true) {
+            let commits = timeline.completed_writes().count();
+            checkpoint::tell(resume.as_deref(), stored.as_ref(), commits, self.config.source.kafka.as_ref());
+        }
 
         stages.enter("fetch");
         let table_schema = self.table_schema(&timeline).await?;
