@@ -9,9 +9,24 @@ use super::fail::{Fail, Fallible, Step, Why};
 use super::scan::Cursor;
 use super::temporal;
 use std::collections::HashSet;
+use std::sync::Once;
 
 /// What can be made of one scalar: the value, or why there is none.
 type Fit<T> = Result<T, Why>;
+
+/// A row that says so in this field is a delete (`HoodieRecord.HOODIE_IS_DELETED_FIELD`).
+const DELETE_FLAG: &str = "_hoodie_is_deleted";
+
+/// Once a process: it is the schema that is wrong, not the record.
+fn warn_of_lost_delete() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        tracing::warn!(
+            "records with {DELETE_FLAG}=true are taken as rows, not as deletes, since the schema lacks that field: add it as a \
+             nullable boolean"
+        );
+    });
+}
 
 impl Record {
     /// The object that starts here, as one more row.
@@ -24,7 +39,14 @@ impl Record {
             // The order of fields seldom changes from record to record: first look for the one that comes next.
             let place = match self.keys.get(next) {
                 Some(key) if !key.is_empty() && cursor.eat_all(key) => Some(next),
-                _ => self.place(&cursor.name()?),
+                _ => {
+                    let name = cursor.name()?;
+                    let place = self.place(&name);
+                    if place.is_none() && name == DELETE_FLAG && cursor.peek() == Some(b't') {
+                        warn_of_lost_delete();
+                    }
+                    place
+                }
             };
             match place {
                 Some(i) => {
