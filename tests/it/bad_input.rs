@@ -15,7 +15,7 @@ fn done(table: &Table) -> BTreeSet<String> {
 
 /// The call fails naming `names`, twice alike, and leaves the table's commits, its base files and at most one leftover.
 #[track_caller]
-fn fails_and_leaves_no_trace(table: &Table, call: &Streamer, names: &[&str]) {
+pub fn fails_and_leaves_no_trace(table: &Table, call: &Streamer, names: &[&str]) {
     let (commits, files) = (done(table), readable(table));
     for _ in 0..2 {
         call.run().fails_with(1, names);
@@ -33,7 +33,7 @@ fn readable(table: &Table) -> BTreeSet<String> {
 }
 
 /// Rows that the newest commit says it wrote.
-fn written(table: &Table) -> u64 {
+pub fn written(table: &Table) -> u64 {
     let metadata = table.commit_metadata(&table.last_commit());
     let partitions = metadata["partitionToWriteStats"].as_object().expect("statistics");
     let stats = partitions.values().flat_map(|stats| stats.as_array().expect("a list"));

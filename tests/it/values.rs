@@ -66,53 +66,33 @@ fn every_type_goes_in_and_comes_back_equal() {
 #[test]
 fn time_stamps_keep_their_value_and_their_unit() {
     needs_peers!();
-    const SCHEMA: &str = r#"{"type":"record","name":"R","fields":[{"name":"id","type":"string"},{"name":"ts","type":"long"},
- {"name":"tm","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null},
- {"name":"tu","type":["null",{"type":"long","logicalType":"timestamp-micros"}],"default":null},
- {"name":"d","type":["null",{"type":"int","logicalType":"date"}],"default":null}]}"#;
-    let written = |ts: i64| {
-        [
-            row! {"id": "r1", "ts": ts, "tm": 1709937000123_i64, "tu": 1709937000123456_i64, "d": 19790},
-            row! {"id": "r2", "ts": ts, "tm": "2024-03-08T22:30:00.123Z", "tu": "2024-03-08T22:30:00.123456Z", "d": "2024-03-08"},
-            row! {"id": "r3", "ts": ts, "tm": "2024-03-09T04:00:00.123+05:30", "tu": "2024-03-09T04:00:00.123456+05:30", "d": "2024-03-08"},
-            row! {"id": "r4", "ts": ts, "tm": null, "tu": null, "d": null},
-            row! {"id": "r5", "ts": ts, "tm": -1, "tu": -1, "d": -1},
-        ]
-    };
-    let moment = |id: &str, ts: i64| row! {"id": id, "ts": ts, "tm": "2024-03-08T22:30:00.123000Z", "tu": "2024-03-08T22:30:00.123456Z", "d": "2024-03-08"};
-    let read = |ts: i64| {
-        let none = row! {"id": "r4", "ts": ts};
-        let before = row! {"id": "r5", "ts": ts, "tm": "1969-12-31T23:59:59.999000Z", "tu": "1969-12-31T23:59:59.999999Z", "d": "1969-12-31"};
-        [moment("r1", ts), moment("r2", ts), moment("r3", ts), none, before]
-    };
     let sql = |call: Streamer| {
         call.flag("--transformer-class", "SqlQueryBasedTransformer")
             .conf("hoodie.streamer.transformer.sql", "SELECT * FROM <SRC>")
     };
     for transformed in [false, true] {
-        let model = Model::new(&["id", "ts", "tm", "tu", "d"]);
-        let mut job = Job::new(SCHEMA, model, |call| if transformed { sql(call) } else { call });
-        job.feed(&written(1));
+        let mut job = Job::new(TICKS, Model::new(&TICK_COLUMNS), |call| if transformed { sql(call) } else { call });
+        job.feed(&ticks_written(1));
         let instant = job.round("UPSERT");
-        job.model.upsert(&instant, &read(1));
+        job.model.upsert(&instant, &ticks_read(1));
         job.check();
         for file in job.table.base_files() {
             assert_eq!(unit(&job.table, &file, "tm"), "MILLIS", "of tm in {file}");
             assert_eq!(unit(&job.table, &file, "tu"), "MICROS", "of tu in {file}");
         }
-        job.feed(&written(2)[..1]);
+        job.feed(&ticks_written(2)[..1]);
         let instant = job.round("UPSERT");
-        job.model.upsert(&instant, &read(2)[..1]);
+        job.model.upsert(&instant, &ticks_read(2)[..1]);
         job.check();
-        job.feed(&[row! {"id": "r6", "ts": 3, "tm": 1709937000123_i64, "tu": 1709937000123456_i64, "d": 19790}]);
+        job.feed(&[tick_written("r6", 3)]);
         let instant = job.round("BULK_INSERT");
-        job.model.insert(&instant, &[moment("r6", 3)]);
+        job.model.insert(&instant, &[tick_read("r6", 3)]);
         job.check();
     }
 }
 
 /// The unit of a time stamp column in a file's own schema.
-fn unit(table: &Table, file: &str, column: &str) -> String {
+pub fn unit(table: &Table, file: &str, column: &str) -> String {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     let file = std::fs::File::open(table.path.join(file)).expect("open a base file");
     let reader = SerializedFileReader::new(file).expect("a parquet file");

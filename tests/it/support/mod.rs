@@ -4,25 +4,27 @@
 mod golden;
 mod http;
 mod job;
-#[allow(dead_code)]
 mod kafka;
 mod model;
 mod oracle;
 mod scratch;
 mod streamer;
+mod stub;
 mod table;
+mod ticks;
 mod trips;
 
 pub use golden::Golden;
 pub use http::{Exposition, http_get};
 pub use job::{BASE_TIME_MS, Job};
-#[allow(unused_imports)]
 pub use kafka::{Broker, End, KafkaJob, Message, Registry, Topic};
 pub use model::{Model, Rule};
 pub use oracle::{HUDI_RS, READERS, Reader, SPARK_0_15, SPARK_1_0, oracle, peers_enabled};
 pub use scratch::{BASE_SCHEMA, Scratch};
 pub use streamer::{Run, Running, Streamer};
+pub use stub::Stub;
 pub use table::{CHECKPOINT_KEYS, Table};
+pub use ticks::{TICK_COLUMNS, TICKS, tick_read, tick_written, ticks_read, ticks_written};
 pub use trips::{TRIP_COLUMNS, TRIPS, trip, trips};
 
 pub use serde_json::{Map, Value, json};

@@ -114,7 +114,29 @@ impl Oracle {
     #[track_caller]
     pub fn write(&mut self, table: &str, op: &str, rows: &Path, conf: &[&str]) -> String {
         let rows = rows.to_str().expect("test paths are UTF-8");
-        let mut argv = vec!["write", table, "--hudi", self.reader.0, "--op", op, "--input", rows];
+        self.make_instant(vec!["write", table, "--op", op, "--input", rows], conf)
+    }
+
+    /// As [`Oracle::write`], into a new copy-on-write table keyed by `id`, ordered by `ts`, not partitioned; `schema` is
+    /// an Avro schema's file.
+    #[track_caller]
+    pub fn create(&mut self, table: &str, schema: &Path, rows: &Path, conf: &[&str]) -> String {
+        let [schema, rows] = [schema, rows].map(|path| path.to_str().expect("test paths are UTF-8"));
+        let mut settings = vec![
+            "hoodie.datasource.write.recordkey.field=id",
+            "hoodie.datasource.write.precombine.field=ts",
+            "hoodie.datasource.write.partitionpath.field=",
+            "hoodie.datasource.write.keygenerator.class=org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+            "hoodie.metadata.enable=false",
+        ];
+        settings.extend(conf);
+        let argv = vec!["write", table, "--type", "cow", "--schema", schema, "--op", "upsert", "--input", rows];
+        self.make_instant(argv, &settings)
+    }
+
+    #[track_caller]
+    fn make_instant<'a>(&mut self, mut argv: Vec<&'a str>, conf: &[&'a str]) -> String {
+        argv.extend(["--hudi", self.reader.0]);
         if self.reader == SPARK_1_0 {
             argv.extend(["--conf", "hoodie.write.table.version=6", "--conf", "hoodie.write.auto.upgrade=false"]);
         }
@@ -123,6 +145,12 @@ impl Oracle {
         }
         let answer: Value = serde_json::from_str(&self.ask(&argv)).expect("a write answers with its instant");
         answer["instant"].as_str().expect("a write makes an instant").to_owned()
+    }
+
+    /// Has Spark run a table service, e.g. `cluster`.
+    #[track_caller]
+    pub fn service(&mut self, table: &str, action: &str) {
+        self.ask(&["run", table, action, "--hudi", self.reader.0]);
     }
 
     /// Fails on anything that Hudi's own classes find wrong in the table's files. Equal keys are let pass on demand:

@@ -38,7 +38,6 @@ impl Streamer {
     }
 
     /// As [`Streamer::json`], of a topic's JSON messages from its beginning on.
-    #[allow(dead_code)]
     pub fn kafka(scratch: &Scratch, topic: &Topic) -> Streamer {
         Streamer::base(scratch)
             .flag("--source-class", "JsonKafkaSource")

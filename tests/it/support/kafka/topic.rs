@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use rdkafka::admin::{AdminOptions, NewPartitions};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::error::KafkaError;
 use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer, ProducerContext};
-use rdkafka::{ClientContext, Offset, TopicPartitionList};
+use rdkafka::{ClientContext, Message as _, Offset, TopicPartitionList};
 
 use super::super::{Row, Value, wait_for};
 use super::peers::{admin, block_on, client, create};
@@ -70,6 +71,19 @@ pub enum End {
     Abort,
 }
 
+/// One that is open.
+pub struct Transaction(BaseProducer<Deliveries>);
+
+impl Transaction {
+    pub fn end(self, end: End) {
+        let ended = match end {
+            End::Commit => self.0.commit_transaction(PATIENCE),
+            End::Abort => self.0.abort_transaction(PATIENCE),
+        };
+        ended.expect("end a transaction");
+    }
+}
+
 /// Tells of messages that the broker did not take.
 #[derive(Default)]
 struct Deliveries(Mutex<Vec<String>>);
@@ -127,6 +141,12 @@ impl Topic {
         messages: impl IntoIterator<Item = M>,
         end: End,
     ) {
+        self.begin(partition, messages).end(end);
+    }
+
+    /// The same, of a transaction that stays open.
+    #[track_caller]
+    pub fn begin<M: Into<Message>>(&self, partition: i32, messages: impl IntoIterator<Item = M>) -> Transaction {
         let producer: BaseProducer<Deliveries> = client(&self.endpoint)
             .set("transactional.id", format!("{}-{partition}", self.name))
             .create_with_context(Deliveries::default())
@@ -135,11 +155,7 @@ impl Topic {
         producer.begin_transaction().expect("begin a transaction");
         // Flushed before its end: messages of an aborted transaction would otherwise never reach the broker.
         self.put(&producer, partition, messages);
-        let ended = match end {
-            End::Commit => producer.commit_transaction(PATIENCE),
-            End::Abort => producer.abort_transaction(PATIENCE),
-        };
-        ended.expect("end a transaction");
+        Transaction(producer)
     }
 
     #[track_caller]
@@ -176,6 +192,22 @@ impl Topic {
             consumer.fetch_watermarks(&self.name, p, PATIENCE).expect("the broker answers").1
         };
         (0..partitions).map(end).collect()
+    }
+
+    /// The values that a partition still holds.
+    pub fn kept(&self, partition: i32) -> Vec<Vec<u8>> {
+        let consumer = self.consumer(Some("kept"));
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(&self.name, partition, Offset::Beginning).expect("a valid offset");
+        consumer.assign(&list).expect("a partition of the topic");
+        let mut kept = Vec::new();
+        loop {
+            match consumer.poll(PATIENCE).expect("the end comes before this") {
+                Ok(message) => kept.push(message.payload().unwrap_or_default().to_vec()),
+                Err(KafkaError::PartitionEOF(_)) => return kept,
+                Err(error) => panic!("cannot read {}: {error}", self.name),
+            }
+        }
     }
 
     /// Deletes the records of a partition below an offset.
@@ -237,7 +269,7 @@ impl Topic {
     fn consumer(&self, group: Option<&str>) -> BaseConsumer {
         let mut config = client(&self.endpoint);
         if let Some(group) = group {
-            config.set("group.id", group);
+            config.set("group.id", group).set("enable.partition.eof", "true");
         }
         config.create().expect("a consumer")
     }
