@@ -1,7 +1,7 @@
 //! `append.offsets`: columns that say where a row came from (`KafkaOffsetPostProcessor`, 1.0.2).
 
 use super::super::{POSITION_COLUMN, Result};
-use super::lane::Record;
+use super::queue::Fetched;
 use crate::schema::TableSchema;
 use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringBuilder};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -75,7 +75,7 @@ impl Appended {
     }
 
     /// A message that became a row.
-    pub fn push(&mut self, message: &dyn Record) {
+    pub fn push(&mut self, message: &Fetched) {
         self.offsets.push(message.offset());
         // What a Java client says of a message without a time.
         self.timestamps.push(message.timestamp().unwrap_or(-1));

@@ -13,7 +13,7 @@ pub(super) async fn infer(lanes: Vec<(OffsetRange, Arc<Mutex<Lane>>)>) -> Result
         for (range, lane) in lanes {
             let mut lane = locked(&lane);
             lane.begin(range.from)?;
-            let mut take = |message: &dyn super::lane::Record| {
+            let mut take = |message: &super::queue::Fetched| {
                 if let Some(value) = message.value().filter(|v| !v.is_empty()) {
                     _ = inference.observe(value);
                 }

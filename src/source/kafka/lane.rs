@@ -1,27 +1,26 @@
 //! Lanes: the partitions that the consumer is assigned, each with a queue of its own, read forward from round to round.
 //!
 //! librdkafka fetches ahead while a round is written, up to a bound for each partition; that is the back-pressure. Nobody
-//! joins a group, so nobody rebalances. Invariant: a lane gives every message of a range, in order, once, or fails.
+//! joins a group, so nobody rebalances. Invariant: a lane gives every message of a range, in order, once, or fails; a lane that
+//! has failed is made anew, since librdkafka's fetcher may have stopped, or gone on behind what it could not read.
 
 use super::super::{Error, Result};
-use super::client::{Client, Events};
+use super::client::Client;
+use super::queue::{Fetched, Next, Queue};
 use super::ranges::OffsetRange;
 use crate::config::KafkaConfig;
-use rdkafka::consumer::base_consumer::PartitionQueue;
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{BorrowedMessage, OwnedMessage};
-use rdkafka::{Message, Offset, TopicPartitionList};
+use rdkafka::consumer::Consumer;
+use rdkafka::error::KafkaError;
+use rdkafka::types::RDKafkaErrorCode;
+use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a lane waits for the next message before it lets its reader look around (at a signal to stop, say).
 const SLICE: Duration = Duration::from_millis(100);
-
-/// The same where the queue has said that it is at the end: what is there has come by then, or is not there.
-const PROMPT: Duration = Duration::from_millis(20);
-
+/// A partition that is assigned can be moved at once; right after the assignment it may take a moment.
+const SEEK_WITHIN: Duration = Duration::from_secs(5);
 /// Of a lane that must be moved before it is read.
 const NOWHERE: i64 = -1;
 
@@ -41,16 +40,16 @@ struct Open {
 
 /// One partition, as far as it has been read.
 pub(super) struct Lane {
+    queue: Queue,
     client: Client,
     partition: i32,
-    queue: PartitionQueue<Events>,
     /// No message below this is still to come, and none from here on has been given out.
     next: i64,
-    /// A message taken from the queue that belongs to a later range.
-    held: Option<OwnedMessage>,
-    end: End,
-    /// When the queue last gave anything.
-    heard: Instant,
+    /// All before this has been in the queue.
+    complete: i64,
+    /// How long nothing has come while something was waited for.
+    waited: Duration,
+    failed: bool,
 }
 
 impl std::fmt::Debug for Lane {
@@ -67,16 +66,6 @@ pub(super) enum Taken {
     Enough,
     /// Not taken: to be given again.
     Again,
-}
-
-/// What a queue has said of the end of the log, before the end of a range was reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Unseen,
-    /// It has been there; maybe before the range was planned.
-    Seen,
-    /// It was asked once more, by a seek, and has yet to say so again.
-    Asked,
 }
 
 /// How a call to [`Lane::read`] ended.
@@ -97,9 +86,12 @@ impl Lanes {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the lanes of these ranges and begins to fetch. Blocks.
+    /// Makes the lanes of these ranges, where they are not there, and begins to fetch. Blocks.
     pub fn open(&self, ranges: &[OffsetRange]) -> Result<()> {
         let mut open = self.locked();
+        if open.lanes.values().any(|lane| locked(lane).failed) {
+            *open = Open::default();
+        }
         let opened = open.add(&self.config, ranges);
         if opened.is_err() {
             // Half assigned: the next call begins with another client.
@@ -126,25 +118,25 @@ impl Open {
             None => self.client.insert(Client::reading(config, ranges.len())?).clone(),
         };
         let failed = |e: KafkaError| client.error("assign partitions", &e);
-        let (consumer, topic) = (client.consumer(), client.topic());
         let mut list = TopicPartitionList::new();
         for range in &new {
-            list.add_partition_offset(topic, range.partition, Offset::Offset(range.from)).map_err(failed)?;
+            list.add_partition_offset(client.topic(), range.partition, Offset::Offset(range.from)).map_err(failed)?;
         }
-        consumer.incremental_assign(&list).map_err(failed)?;
+        client.consumer().incremental_assign(&list).map_err(failed)?;
         let mut made = Vec::new();
         for range in new {
-            let queue = consumer.split_partition_queue(topic, range.partition).ok_or_else(|| {
+            let queue = Queue::split(&client, range.partition).ok_or_else(|| {
                 failed(KafkaError::Subscription(format!("partition {} has no queue", range.partition)))
             })?;
+            let (client, partition) = (client.clone(), range.partition);
             made.push(Lane {
-                client: client.clone(),
-                partition: range.partition,
                 queue,
+                client,
+                partition,
                 next: range.from,
-                held: None,
-                end: End::Unseen,
-                heard: Instant::now(),
+                complete: 0,
+                waited: Duration::ZERO,
+                failed: false,
             });
         }
         for mut lane in made {
@@ -161,166 +153,116 @@ pub(super) fn locked(lane: &Mutex<Lane>) -> MutexGuard<'_, Lane> {
 }
 
 impl Lane {
-    fn consumer(&self) -> &Arc<BaseConsumer<Events>> {
-        self.client.consumer()
-    }
-
     /// Drops what has been fetched and fetches from `offset` on.
     fn seek(&mut self, offset: i64) -> Result<()> {
-        let topic = self.client.topic();
-        let deadline = Instant::now() + self.client.timeout();
-        loop {
-            match self.consumer().seek(topic, self.partition, Offset::Offset(offset), self.client.timeout()) {
-                Ok(()) => break,
-                // Right after the assignment the partition may not be ready to be moved.
-                Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-                Err(e) => return Err(self.client.error("seek", &e)),
+        self.next = NOWHERE;
+        let deadline = Instant::now() + SEEK_WITHIN;
+        let (consumer, topic) = (self.client.consumer(), self.client.topic());
+        while let Err(e) = consumer.seek(topic, self.partition, Offset::Offset(offset), SEEK_WITHIN) {
+            if Instant::now() > deadline {
+                self.failed = true;
+                return Err(self.client.error("seek", &e));
             }
+            tracing::debug!(partition = self.partition, error = %e, "not ready to be moved");
+            std::thread::sleep(Duration::from_millis(5));
         }
-        (self.next, self.held) = (offset, None);
+        self.queue.forget();
+        (self.next, self.complete) = (offset, offset);
         Ok(())
     }
 
-    /// Moves to the start of a range, where the lane is already if it goes on from the last one.
+    /// Moves to where a reader is, where the lane is already if that reader was the last.
     pub fn begin(&mut self, from: i64) -> Result<()> {
         if self.next != from {
             self.seek(from)?;
+            self.waited = Duration::ZERO;
         }
-        (self.end, self.heard) = (End::Unseen, Instant::now());
         Ok(())
     }
 
+    /// Where the next message will be, or behind it.
+    pub fn next(&self) -> i64 {
+        self.next
+    }
+
     /// Gives the messages up to `until` to `take`, until it has enough or none comes for a moment. Blocks.
-    pub fn read(&mut self, until: i64, take: impl FnMut(&dyn Record) -> Result<Taken>) -> Result<Read> {
+    pub fn read(&mut self, until: i64, take: impl FnMut(&Fetched) -> Result<Taken>) -> Result<Read> {
         let read = self.go_on(until, take);
-        if read.is_err() {
-            // A message may have left the queue that nobody has taken: whoever begins next begins with a seek.
-            self.next = NOWHERE;
-        }
+        self.failed |= read.is_err();
         read
     }
 
-    fn go_on(&mut self, until: i64, mut take: impl FnMut(&dyn Record) -> Result<Taken>) -> Result<Read> {
-        if let Some(held) = self.held.take_if(|m| Message::offset(m) < until) {
-            match take(&held)? {
-                Taken::Again => {
-                    self.held = Some(held);
-                    return Ok(Read::More);
-                }
-                Taken::Enough => {
-                    self.next = Message::offset(&held) + 1;
-                    return Ok(self.progress(until));
-                }
-                Taken::More => self.next = Message::offset(&held) + 1,
-            }
-        }
-        if self.held.is_some() {
-            self.next = until;
-        }
+    fn go_on(&mut self, until: i64, mut take: impl FnMut(&Fetched) -> Result<Taken>) -> Result<Read> {
         while self.next < until {
-            let wait = if self.end == End::Seen { PROMPT } else { SLICE };
-            match self.queue.poll(wait) {
-                Some(Ok(message)) => {
-                    (self.heard, self.end) = (Instant::now(), End::Unseen);
-                    let offset = Message::offset(&message);
-                    if offset < self.next {
-                        continue;
-                    }
+            if self.complete >= until {
+                self.next = until;
+                break;
+            }
+            match self.queue.next(SLICE) {
+                Next::Message(message) => {
+                    self.waited = Duration::ZERO;
+                    let offset = message.offset();
                     if offset >= until {
-                        (self.held, self.next) = (Some(message.detach()), until);
+                        // It stays in the queue, for whoever reads the next range.
+                        self.next = until;
                         break;
                     }
-                    match take(&message)? {
-                        Taken::More => self.next = offset + 1,
-                        Taken::Enough => {
-                            self.next = offset + 1;
-                            break;
-                        }
-                        Taken::Again => {
-                            self.held = Some(message.detach());
-                            break;
-                        }
+                    let taken = match offset < self.next {
+                        true => Taken::More,
+                        false => take(message)?,
+                    };
+                    if taken == Taken::Again {
+                        return Ok(Read::More);
+                    }
+                    self.queue.pass();
+                    self.next = self.next.max(offset + 1);
+                    if taken == Taken::Enough {
+                        break;
                     }
                 }
-                // The range was there when it was planned: what is left of it are markers, or has been compacted.
-                Some(Err(KafkaError::PartitionEOF(_))) if self.end == End::Asked => self.next = until,
-                Some(Err(KafkaError::PartitionEOF(_))) => self.end = End::Seen,
-                Some(Err(e)) => self.failed(e)?,
-                None if self.end == End::Seen => {
-                    self.seek(self.next)?;
-                    self.end = End::Asked;
-                }
-                None if self.heard.elapsed() < self.client.timeout() => return Ok(Read::More),
-                None => {
+                // Markers, aborted messages and holes are behind it. An end before the range's is that of a replica which
+                // lags: its fetcher goes on.
+                Next::End(offset) => self.complete = offset,
+                Next::Error(code) => self.failed(code)?,
+                Next::Nothing => {
+                    self.waited += SLICE;
+                    if self.waited < self.client.timeout() {
+                        return Ok(Read::More);
+                    }
                     let silence = KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut);
                     return Err(self.client.error("read", &silence));
                 }
             }
         }
-        Ok(self.progress(until))
-    }
-
-    fn progress(&self, until: i64) -> Read {
-        if self.next >= until { Read::End } else { Read::More }
+        Ok(if self.next >= until { Read::End } else { Read::More })
     }
 
     /// What an error in the queue means: the range is gone, the client tries on by itself, or, to be safe, the round fails:
     /// after a batch that it cannot read the client would go on behind it.
-    fn failed(&self, error: KafkaError) -> Result<()> {
+    fn failed(&self, code: RDKafkaErrorCode) -> Result<()> {
         use RDKafkaErrorCode as Code;
-        match error.rdkafka_error_code() {
-            Some(Code::OffsetOutOfRange | Code::AutoOffsetReset) => Err(Error::KafkaVanished {
+        match code {
+            Code::OffsetOutOfRange | Code::AutoOffsetReset => Err(Error::KafkaVanished {
                 topic: self.client.topic().to_string(),
                 partition: self.partition,
                 offset: self.next,
             }),
-            Some(
-                Code::BrokerTransportFailure
-                | Code::AllBrokersDown
-                | Code::OperationTimedOut
-                | Code::RequestTimedOut
-                | Code::Resolve
-                | Code::NotLeaderForPartition
-                | Code::LeaderNotAvailable
-                | Code::FencedLeaderEpoch
-                | Code::UnknownLeaderEpoch
-                | Code::OffsetNotAvailable
-                | Code::ReplicaNotAvailable
-                | Code::KafkaStorageError,
-            ) => {
-                tracing::debug!(partition = self.partition, %error, "kafka client");
+            Code::BrokerTransportFailure
+            | Code::AllBrokersDown
+            | Code::OperationTimedOut
+            | Code::RequestTimedOut
+            | Code::Resolve
+            | Code::NotLeaderForPartition
+            | Code::LeaderNotAvailable
+            | Code::FencedLeaderEpoch
+            | Code::UnknownLeaderEpoch
+            | Code::OffsetNotAvailable
+            | Code::ReplicaNotAvailable
+            | Code::KafkaStorageError => {
+                tracing::debug!(partition = self.partition, %code, "kafka client");
                 Ok(())
             }
-            _ => Err(self.client.error("read", &error)),
+            code => Err(self.client.error("read", &KafkaError::MessageConsumption(code))),
         }
     }
 }
-
-/// A message, wherever its bytes are.
-pub(super) trait Record {
-    fn offset(&self) -> i64;
-    fn key(&self) -> Option<&[u8]>;
-    fn value(&self) -> Option<&[u8]>;
-    /// Epoch milliseconds.
-    fn timestamp(&self) -> Option<i64>;
-}
-
-macro_rules! record {
-    ($($message:ty),*) => {
-        $(impl Record for $message {
-            fn offset(&self) -> i64 {
-                Message::offset(self)
-            }
-            fn key(&self) -> Option<&[u8]> {
-                Message::key(self)
-            }
-            fn value(&self) -> Option<&[u8]> {
-                Message::payload(self)
-            }
-            fn timestamp(&self) -> Option<i64> {
-                Message::timestamp(self).to_millis()
-            }
-        })*
-    };
-}
-record!(OwnedMessage, BorrowedMessage<'_>);

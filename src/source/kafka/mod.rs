@@ -14,6 +14,7 @@ mod lane;
 mod offsets;
 mod pace;
 mod piece;
+mod queue;
 mod ranges;
 mod start;
 mod tombstone;
@@ -31,7 +32,7 @@ use lane::{Lane, Lanes, Read, Taken, locked};
 use pace::Pace;
 use piece::{Piece, Shared};
 use ranges::OffsetRange;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -214,11 +215,10 @@ impl Source for KafkaSource {
     }
 
     async fn raw(&self, positions: &[u64]) -> Result<Vec<Option<Raw>>> {
-        let (lanes, positions) = (self.lanes.clone(), positions.to_vec());
-        let work = tokio::task::spawn_blocking(move || {
-            positions.iter().map(|position| again(&lanes, *position)).collect::<Result<Vec<_>>>()
-        });
-        work.await.map_err(|e| Error::Worker { what: "read a message again", why: e.to_string() })?
+        let (lanes, wanted) = (self.lanes.clone(), positions.iter().copied().collect::<BTreeSet<u64>>());
+        let work = tokio::task::spawn_blocking(move || again(&lanes, &wanted));
+        let found = work.await.map_err(|e| Error::Worker { what: "read messages again", why: e.to_string() })?;
+        Ok(positions.iter().map(|position| found.get(position).cloned()).collect())
     }
 
     async fn on_commit(&self, checkpoint: &str) -> Result<()> {
@@ -255,23 +255,36 @@ impl Source for KafkaSource {
     }
 }
 
-/// One message, by its position.
-fn again(lanes: &Lanes, position: u64) -> Result<Option<Raw>> {
-    let (partition, offset) = unpack(position);
-    let Some(lane) = lanes.get(partition) else { return Ok(None) };
-    let mut lane = locked(&lane);
-    let mut found = None;
-    lane.begin(offset)?;
-    let mut take = |message: &dyn lane::Record| {
-        found = Some(Raw {
-            value: message.value().map(|v| v.to_vec().into()),
-            key: message.key().map(|k| k.to_vec().into()),
-            timestamp_ms: message.timestamp(),
-        });
-        Ok(Taken::More)
-    };
-    while lane.read(offset + 1, &mut take)? != Read::End {}
-    Ok(found)
+/// Messages by their positions, in one pass over each partition. Those that are gone meanwhile are not among them.
+fn again(lanes: &Lanes, wanted: &BTreeSet<u64>) -> HashMap<u64, Raw> {
+    let mut found = HashMap::new();
+    let partitions: BTreeSet<i32> = wanted.iter().map(|position| unpack(*position).0).collect();
+    for partition in partitions {
+        let mut offsets = wanted.range(pack(partition, 0)..pack(partition + 1, 0)).map(|position| unpack(*position).1);
+        let (Some(first), Some(lane)) = (offsets.next(), lanes.get(partition)) else { continue };
+        let until = offsets.next_back().unwrap_or(first) + 1;
+        let mut lane = locked(&lane);
+        let mut take = |message: &queue::Fetched| {
+            let position = pack(partition, message.offset());
+            if wanted.contains(&position) {
+                let raw = Raw {
+                    value: message.value().map(|v| v.to_vec().into()),
+                    key: message.key().map(|k| k.to_vec().into()),
+                    timestamp_ms: message.timestamp(),
+                };
+                found.insert(position, raw);
+            }
+            Ok(Taken::More)
+        };
+        let mut read = lane.begin(first).map(|()| Read::More);
+        while matches!(read, Ok(Read::More)) {
+            read = lane.read(until, &mut take);
+        }
+        if let Err(e) = read {
+            tracing::warn!(error = %e, partition, "bad records cannot be read again: they are kept as rows");
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use super::super::{Error, EventTimes, Rejected, Rejects, Result};
 use super::append::Appended;
 use super::decoder::{Decoder, Format, Made};
-use super::lane::{Lane, Read, Record, Taken, locked};
+use super::lane::{Lane, Read, Taken, locked};
 use super::pack;
+use super::queue::Fetched;
 use super::ranges::OffsetRange;
 use super::tombstone::Tombstones;
 use crate::schema::TableSchema;
@@ -57,7 +58,8 @@ struct Reader {
     wanted: Option<u32>,
     appended: Option<Appended>,
     tombstones: Option<Tombstones>,
-    begun: bool,
+    /// Where this reader is: another may read the same lane in between (a query that reads its input twice).
+    at: i64,
     ended: bool,
 }
 
@@ -75,7 +77,7 @@ impl Reader {
             wanted: None,
             appended,
             tombstones,
-            begun: false,
+            at: piece.range.from,
             ended: false,
         })
     }
@@ -87,11 +89,9 @@ impl Reader {
         }
         let lane = self.lane.clone();
         let mut lane = locked(&lane);
-        if !self.begun {
-            lane.begin(self.range.from)?;
-            self.begun = true;
-        }
+        lane.begin(self.at)?;
         self.ended = lane.read(self.range.until, |message| self.take(message))? == Read::End;
+        self.at = lane.next();
         let mut batch = self.decoder.flush();
         if let Some(appended) = &mut self.appended {
             batch = appended.attach(&batch)?;
@@ -102,7 +102,7 @@ impl Reader {
         Ok(Some(batch))
     }
 
-    fn take(&mut self, message: &dyn Record) -> Result<Taken> {
+    fn take(&mut self, message: &Fetched) -> Result<Taken> {
         let position = pack(self.range.partition, message.offset());
         if let (Some(tombstones), None) = (&mut self.tombstones, message.value()) {
             self.decoder.push_default(position);
@@ -110,7 +110,8 @@ impl Reader {
             return Ok(self.took(message));
         }
         // Hudi drops messages without a value, and of text those with an empty one (`JsonKafkaSource`, 1.0.2).
-        let Some(value) = message.value().filter(|v| !v.is_empty()) else {
+        let is_text = matches!(self.shared.format, Format::Json);
+        let Some(value) = message.value().filter(|v| !(is_text && v.is_empty())) else {
             self.shared.without_value.fetch_add(1, Ordering::Relaxed);
             return Ok(Taken::More);
         };
@@ -141,7 +142,7 @@ impl Reader {
     }
 
     /// After a message that became a row.
-    fn took(&mut self, message: &dyn Record) -> Taken {
+    fn took(&mut self, message: &Fetched) -> Taken {
         if let Some(appended) = &mut self.appended {
             appended.push(message);
         }
