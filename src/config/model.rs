@@ -194,7 +194,7 @@ impl SourceClass {
 }
 
 /// A topic and how it is read (`hoodie.streamer.source.kafka.*`).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct KafkaConfig {
     pub topic: String,
     /// Settings of the client, by librdkafka's names; `bootstrap.servers` among them.
@@ -225,6 +225,13 @@ pub struct KafkaConfig {
     pub timeout: Duration,
     /// How the values of AvroKafkaSource name their schema.
     pub avro: AvroValues,
+}
+
+impl std::fmt::Debug for KafkaConfig {
+    /// Without the client's settings, which hold passwords.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KafkaConfig").field("topic", &self.topic).finish_non_exhaustive()
+    }
 }
 
 /// `.value.deserializer.class`

@@ -16,7 +16,7 @@ static INNER_SECRET: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 static USER_INFO: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/@\s]+@").expect("a good pattern"));
+    LazyLock::new(|| Regex::new(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s]+@").expect("a good pattern"));
 
 /// The value of a setting as it may be shown.
 pub fn mask_value(key: &str, value: &str) -> String {

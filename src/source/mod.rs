@@ -146,6 +146,10 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     }
     /// After the commit that holds `checkpoint`.
     async fn on_commit(&self, checkpoint: &str) -> Result<()>;
+    /// Whether the source knows at little cost that there is nothing after this checkpoint. False proves nothing.
+    async fn has_nothing_after(&self, _checkpoint: &str) -> Result<bool> {
+        Ok(false)
+    }
     /// How long a continuous job waits after a round without new data.
     fn idle_wait(&self) -> Duration {
         Duration::from_secs(1)

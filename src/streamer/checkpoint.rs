@@ -110,6 +110,14 @@ pub(super) fn tell(resume: Option<&str>, stored: Option<&Stored>, commits: usize
     }
 }
 
+/// Whether the flags that count once per distinct value have counted: a commit carries their copies.
+pub(super) fn has_counted(stored: Option<&Stored>, config: &CheckpointConfig) -> bool {
+    let kept = |flag: &Option<String>, copy: fn(&Stored) -> &Option<String>| {
+        flag.is_none() || stored.is_some_and(|s| copy(s) == flag)
+    };
+    kept(&config.checkpoint, |s| &s.reset_key) && kept(&config.ignore_checkpoint, |s| &s.ignore_key)
+}
+
 /// Puts the checkpoint into a commit's extra metadata, in both spellings.
 pub(super) fn store(
     metadata: &mut CommitMetadata,

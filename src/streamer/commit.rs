@@ -25,14 +25,23 @@ impl Streamer {
         mut report: RoundReport,
     ) -> Result<Outcome> {
         let provided = self.provided.as_ref().map(|p| p.target.clone().unwrap_or_else(|| p.source.clone()));
-        let Some(writer) = table_schema.or(provided) else {
-            tracing::info!("no data yet, and no schema to make the table with: nothing is committed");
-            return Ok(Outcome::NoNewData);
+        let writer = match table_schema.or(provided) {
+            Some(writer) if self.config.table.allow_empty_commit => writer,
+            writer => {
+                // Remembered, so that what comes from now on is not behind the next round's start (`latest`).
+                if self.pinned.replace(report.checkpoint.clone()).as_ref() != Some(&report.checkpoint) {
+                    let why = match writer {
+                        None => "there is no data yet, and no schema to make the table with",
+                        Some(_) => "it moved without data, and hoodie.allow.empty.commit=false",
+                    };
+                    tracing::warn!(
+                        position = report.checkpoint,
+                        "no commit keeps the position: {why}; this process remembers it"
+                    );
+                }
+                return Ok(Outcome::NoNewData);
+            }
         };
-        if !self.config.table.allow_empty_commit {
-            tracing::warn!("the position moved without data and hoodie.allow.empty.commit=false: it is not kept");
-            return Ok(Outcome::NoNewData);
-        }
         if self.config.run.dry_run || self.config.run.explain {
             stages.leave();
             report.emit_dry_run(&stages);
@@ -41,8 +50,15 @@ impl Streamer {
         self.ensure_table(&writer).await?;
         let schemas = Schemas { writer, inferred: frozen };
         self.write(Work::Nothing, None, timeline, &schemas, &mut stages, &mut report).await?;
+        self.committed(stages, report).await
+    }
+
+    /// Says what a round has done, and tells the source. That may fail, and the commit stands all the same.
+    pub(super) async fn committed(&mut self, mut stages: Stages, report: RoundReport) -> Result<Outcome> {
         stages.leave();
         report.emit(&stages);
+        self.pinned = None;
+        self.source.on_commit(&report.checkpoint).await?;
         Ok(Outcome::Committed)
     }
 
@@ -75,7 +91,6 @@ impl Streamer {
                     tracing::warn!(error = %e, instant = %time, "marker files could not be removed; they do no harm");
                 }
                 fault_point("after-complete");
-                self.source.on_commit(&report.checkpoint).await?;
                 return Ok(statuses);
             }
             Err(e) => e,

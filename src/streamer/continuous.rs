@@ -70,6 +70,9 @@ async fn counted(streamer: &mut Streamer) -> Result<Outcome> {
 
 async fn rounds(streamer: &mut Streamer, stop: &CancellationToken) -> Result<()> {
     let interval = streamer.config().run.min_sync_interval;
+    // Empty commits on purpose would otherwise follow each other without a pause.
+    let least =
+        if streamer.config().checkpoint.allow_commit_on_no_change { interval.max(FIRST_BACKOFF) } else { interval };
     let idle_limit = streamer.config().run.max_rounds_without_new_data;
     let most_failures = streamer.config().run.failures_to_give_up;
     let (mut idle_rounds, mut failures) = (0, 0);
@@ -79,7 +82,7 @@ async fn rounds(streamer: &mut Streamer, stop: &CancellationToken) -> Result<()>
         let wait = match counted(streamer).await {
             Ok(Outcome::Committed) => {
                 (idle_rounds, failures, backoff) = (0, 0, FIRST_BACKOFF);
-                interval.saturating_sub(started.elapsed())
+                least.saturating_sub(started.elapsed())
             }
             Ok(_) => {
                 (failures, backoff) = (0, FIRST_BACKOFF);

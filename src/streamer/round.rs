@@ -25,7 +25,11 @@ use datafusion::execution::SendableRecordBatchStream;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
+
+/// An idle job looks at the table and asks the schema provider this often: another writer, or an operator, may have been there.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// What became of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +52,10 @@ pub(super) struct Streamer {
     pub(super) rule: MergeRule,
     /// A round has said where the job goes on from.
     begun: bool,
-    /// The last round found nothing new.
-    idle: bool,
+    /// The position after which the last rounds found nothing, and when table and schemas were last looked at.
+    quiet: Option<(String, Instant)>,
+    /// A position that no commit could keep yet: there is no schema to make the table with, or empty commits are not wanted.
+    pub(super) pinned: Option<String>,
     /// Asked to stop: no new round begins, and one that has written nothing ends.
     pub(super) stop: CancellationToken,
     /// Asked to give up what is being written.
@@ -110,7 +116,8 @@ impl Streamer {
             table,
             rule,
             begun: false,
-            idle: false,
+            quiet: None,
+            pinned: None,
             stop: tokens.stop,
             cancel: tokens.cancel,
             metrics,
@@ -128,14 +135,20 @@ impl Streamer {
         let mut report = RoundReport { operation, table, ..Default::default() };
 
         stages.enter("schema");
-        self.provided = self.provider.provide().await?;
+        if self.is_quiet().await? {
+            return Ok(Outcome::NoNewData);
+        }
+        self.provided = tokio::select! {
+            provided = self.provider.provide() => provided?,
+            () = self.stop.cancelled() => return Err(Error::Interrupted),
+        };
         stages.enter("timeline");
         let timeline = self.look().await?;
         let stored = match &self.table {
             Some(table) => checkpoint::latest(table, &timeline).await?,
             None => None,
         };
-        let resume = checkpoint::resume(stored.as_ref(), &self.config.checkpoint)?;
+        let resume = checkpoint::resume(stored.as_ref(), &self.config.checkpoint)?.or_else(|| self.pinned.clone());
         self.metrics.resumes(resume.as_deref());
         if !std::mem::replace(&mut self.begun, true) {
             let commits = timeline.completed_writes().count();
@@ -155,14 +168,16 @@ impl Streamer {
         if let Some(topic) = &fetch.stats.topic {
             self.metrics.kafka(topic, &fetch.stats.lag, fetch.stats.events);
         }
-        if fetch.checkpoint == resume && !self.config.checkpoint.allow_commit_on_no_change {
-            // Once, since a topic is asked ten times a second.
-            if !std::mem::replace(&mut self.idle, true) {
+        // A flag that has not counted yet is kept by a commit, lest the old position be in force once the flag is taken off.
+        let counted = checkpoint::has_counted(stored.as_ref(), &self.config.checkpoint);
+        if fetch.checkpoint == resume && counted && !self.config.checkpoint.allow_commit_on_no_change {
+            if self.quiet.is_none() {
                 tracing::info!(checkpoint = resume, "no new data: the source's checkpoint has not changed");
             }
+            self.quiet = Some((resume.unwrap_or_default(), Instant::now()));
             return Ok(Outcome::NoNewData);
         }
-        self.idle = false;
+        self.quiet = None;
         report.checkpoint = fetch.checkpoint.clone().unwrap_or_default();
         let timeline = self.clear(timeline).await?;
 
@@ -207,9 +222,18 @@ impl Streamer {
         drop(progress);
         batches.rejects.warn(&*self.source).await;
         count(&statuses, &mut report);
-        stages.leave();
-        report.emit(&stages);
-        Ok(Outcome::Committed)
+        self.committed(stages, report).await
+    }
+
+    /// Whether the source alone says that there is still nothing new: an idle job asks it ten times a second, and the table
+    /// and the schema provider only now and then.
+    async fn is_quiet(&self) -> Result<bool> {
+        match &self.quiet {
+            Some((position, looked)) if looked.elapsed() < LOOK_AGAIN => {
+                Ok(self.source.has_nothing_after(position).await?)
+            }
+            _ => Ok(false),
+        }
     }
 
     fn operation_name(&self) -> &'static str {

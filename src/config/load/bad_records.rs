@@ -103,6 +103,13 @@ impl Loader<'_> {
     }
 
     fn check_topic(&mut self, source: SourceClass) {
+        if self.given(&keys::BAD_RECORDS_TOPIC) == self.given(&keys::KAFKA_TOPIC) {
+            let text = format!(
+                "{} is the topic that is read: each bad record would be read again, and again be bad; name another topic",
+                keys::BAD_RECORDS_TOPIC.name
+            );
+            self.problem("config-conflict", text);
+        }
         if !source.is_kafka() {
             let text = format!(
                 "{} needs a Kafka source, to whose cluster the topic belongs: use {}=true with files",

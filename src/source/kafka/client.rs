@@ -12,6 +12,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Defaults that differ from librdkafka's, each overridden by the user's own. `isolation.level` and `check.crcs` are a Java
@@ -40,6 +41,8 @@ const FIXED: &[(&str, &str)] = &[
 const AHEAD_KBYTES: usize = 64 << 10;
 const LEAST_AHEAD_KBYTES: usize = 512;
 const MOST_AHEAD_KBYTES: usize = 16 << 10;
+/// Most bytes of a partition in one answer, as librdkafka has it; a larger message comes all the same.
+const LARGEST_ANSWER: usize = 1 << 20;
 
 /// A group to be called by where the user names none: librdkafka assigns no partitions without one. It is never joined.
 const NO_GROUP: &str = "hudi-streamer";
@@ -55,6 +58,8 @@ pub struct Client {
     brokers: Arc<str>,
     timeout: Duration,
     consumer: Arc<BaseConsumer<Events>>,
+    /// Whether the brokers have ever let us in.
+    answered: Arc<AtomicBool>,
     _events: Arc<EventLoop>,
 }
 
@@ -105,11 +110,16 @@ impl ConsumerContext for Events {}
 /// Serves the client's own events (errors, tokens to refresh) as long as the client lives.
 struct EventLoop {
     stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for EventLoop {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        // Waited for, so that no thread of librdkafka is left when the process ends.
+        if let Some(thread) = self.thread.take() {
+            _ = thread.join();
+        }
     }
 }
 
@@ -117,7 +127,7 @@ impl EventLoop {
     fn start(consumer: &Arc<BaseConsumer<Events>>) -> std::io::Result<EventLoop> {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, consumer) = (stop.clone(), consumer.clone());
-        std::thread::Builder::new().name("kafka-events".into()).spawn(move || {
+        let thread = std::thread::Builder::new().name("kafka-events".into()).spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 // Messages come by the queues of their partitions; here are errors alone, which the context has been told.
                 if let Some(Err(error)) = consumer.poll(EVENT_POLL) {
@@ -126,7 +136,7 @@ impl EventLoop {
                 }
             }
         })?;
-        Ok(EventLoop { stop })
+        Ok(EventLoop { stop, thread: Some(thread) })
     }
 }
 
@@ -140,7 +150,12 @@ impl Client {
     /// the same broker for.
     pub(super) fn reading(config: &KafkaConfig, partitions: usize) -> Result<Client> {
         let most = (AHEAD_KBYTES / partitions.max(1)).clamp(LEAST_AHEAD_KBYTES, MOST_AHEAD_KBYTES);
-        Client::with(config, &[("queued.max.messages.kbytes", most.to_string())])
+        // The bound is looked at before a fetch, whose answer comes on top of it.
+        let answer = (most * 1024).min(LARGEST_ANSWER);
+        Client::with(
+            config,
+            &[("queued.max.messages.kbytes", most.to_string()), ("fetch.message.max.bytes", answer.to_string())],
+        )
     }
 
     fn with(config: &KafkaConfig, more: &[(&str, String)]) -> Result<Client> {
@@ -170,6 +185,7 @@ impl Client {
             brokers,
             timeout: config.timeout,
             consumer,
+            answered: Arc::default(),
             _events: Arc::new(events),
         })
     }
@@ -191,8 +207,9 @@ impl Client {
         let code = cause.rdkafka_error_code();
         let waits = code.is_none_or(says_no_answer);
         let last = self.consumer.context().last();
-        // That the brokers do not answer may be because they would not let us in.
-        let refused = waits && last.code.is_some_and(is_permanent);
+        // That they do not answer may be because they would not let us in; if they ever have, that will pass.
+        let answered = self.answered.load(Ordering::Relaxed);
+        let refused = waits && !answered && last.code.is_some_and(is_refusal);
         let told = code.map_or_else(|| cause.to_string(), |code| code.to_string());
         let reason = last.reason.as_ref().filter(|_| waits).map(|reason| format!(": {reason}")).unwrap_or_default();
         Error::Kafka {
@@ -213,11 +230,19 @@ impl Client {
         let answer = tokio::task::spawn_blocking(move || {
             let answer = question(&client);
             if answer.is_ok() {
+                client.answered.store(true, Ordering::Relaxed);
                 *client.consumer.context().last() = Last::default();
             }
             answer.map_err(|e| client.error(doing, &e))
         });
         answer.await.map_err(|e| Error::Worker { what: doing, why: e.to_string() })?
+    }
+
+    /// The same brokers, asked for all that was written, read or not yet readable.
+    pub(super) fn uncommitted(config: &KafkaConfig) -> Result<Client> {
+        let mut config = config.clone();
+        config.client.push(("isolation.level".into(), "read_uncommitted".into()));
+        Client::open(&config)
     }
 
     /// The topic's partitions, in order.
@@ -344,6 +369,12 @@ fn says_no_answer(code: RDKafkaErrorCode) -> bool {
     )
 }
 
+/// Errors of those who are not let in.
+fn is_refusal(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode as C;
+    matches!(code, C::Authentication | C::SaslAuthenticationFailed | C::UnsupportedSASLMechanism | C::SSL)
+}
+
 /// Errors that waiting does not mend: rights and settings.
 pub(super) fn is_permanent(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode as C;
@@ -352,10 +383,6 @@ pub(super) fn is_permanent(code: RDKafkaErrorCode) -> bool {
         C::TopicAuthorizationFailed
             | C::GroupAuthorizationFailed
             | C::ClusterAuthorizationFailed
-            | C::SaslAuthenticationFailed
-            | C::UnsupportedSASLMechanism
-            | C::Authentication
-            | C::SSL
             | C::InvalidTopic
             | C::UnsupportedVersion
             | C::InvalidArgument

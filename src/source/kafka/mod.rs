@@ -32,15 +32,22 @@ use lane::{Lane, Lanes, Read, Taken, locked};
 use pace::Pace;
 use piece::{Piece, Shared};
 use ranges::OffsetRange;
+use start::Start;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A position is a partition and an offset in it.
 const OFFSET_BITS: u32 = 48;
 /// An idle topic is asked this often: an answer costs a broker nothing, and the next message is not late.
 const IDLE_WAIT: Duration = Duration::from_millis(100);
+
+/// Telling the group is not worth a longer wait: the position is in the table.
+const TELL_WITHIN: Duration = Duration::from_secs(5);
+/// How long a broker that does not know what another knows is asked again: metadata takes a moment to spread.
+const SPREADS_WITHIN: Duration = Duration::from_secs(2);
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 fn pack(partition: i32, offset: i64) -> u64 {
     (partition as u64) << OFFSET_BITS | offset as u64
@@ -69,6 +76,15 @@ struct Round {
     without_value: Arc<AtomicU64>,
 }
 
+impl Round {
+    /// A round begins, and one that has not ended failed: its bytes and its messages without a value, still to be counted.
+    fn begin(&mut self, events: u64) -> (Arc<AtomicU64>, Arc<AtomicU64>) {
+        (self.bytes_read, self.without_value) = Default::default();
+        self.pace.begin(events);
+        (self.bytes_read.clone(), self.without_value.clone())
+    }
+}
+
 impl KafkaSource {
     /// Makes the client; the brokers are asked by the first fetch.
     pub fn open(config: &SourceConfig) -> Result<KafkaSource> {
@@ -93,6 +109,25 @@ impl KafkaSource {
         self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where the topic begins and ends, and where the round starts in it.
+    async fn start(&self, from: Option<&str>) -> Result<(start::Bounds, Start)> {
+        let deadline = Instant::now() + SPREADS_WITHIN;
+        loop {
+            let found = async {
+                let bounds = self.client.bounds().await?;
+                self.check_bounds(&bounds)?;
+                let start = start::start(&self.client, &self.config, from, &bounds).await?;
+                Ok((bounds, start))
+            };
+            match found.await {
+                Err(Error::NoTopic { .. } | Error::KafkaCheckpoint { .. }) if Instant::now() < deadline => {
+                    tokio::time::sleep(ASK_AGAIN).await;
+                }
+                found => return found,
+            }
+        }
+    }
+
     /// Positions hold 15 bits of partition and 48 of offset.
     fn check_bounds(&self, bounds: &start::Bounds) -> Result<()> {
         match bounds.iter().find(|(p, (_, end))| **p >= 1 << 15 || *end >= 1 << OFFSET_BITS) {
@@ -110,8 +145,11 @@ impl KafkaSource {
         let (lanes, wanted) = (self.lanes.clone(), ranges.to_vec());
         let opened = tokio::task::spawn_blocking(move || lanes.open(&wanted));
         opened.await.map_err(|e| Error::Worker { what: "open partitions", why: e.to_string() })??;
-        let opened = ranges.iter().filter(|r| r.len() > 0).filter_map(|r| Some((*r, self.lanes.get(r.partition)?)));
-        Ok(opened.collect())
+        let lane = |range: &OffsetRange| {
+            let missing = || Error::Worker { what: "open partitions", why: format!("{} is missing", range.partition) };
+            Ok((*range, self.lanes.get(range.partition).ok_or_else(missing)?))
+        };
+        ranges.iter().filter(|r| r.len() > 0).map(lane).collect()
     }
 
     /// What messages are decoded with; inferred where nobody says.
@@ -144,9 +182,7 @@ impl KafkaSource {
 #[async_trait::async_trait]
 impl Source for KafkaSource {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetch> {
-        let bounds = self.client.bounds().await?;
-        self.check_bounds(&bounds)?;
-        let start = start::start(&self.client, &self.config, request.from.as_deref(), &bounds).await?;
+        let (bounds, start) = self.start(request.from.as_deref()).await?;
         let end: BTreeMap<i32, i64> = bounds.iter().map(|(p, (_, end))| (*p, *end)).collect();
         let limit = self.round().pace.limit(&self.config);
         let ranges = ranges::allocate(&start.from, &end, limit, self.config.min_partitions);
@@ -164,14 +200,10 @@ impl Source for KafkaSource {
         };
         let checkpoint = Some(checkpoint.to_string());
         if events == 0 {
+            self.round().begin(0);
             return Ok(Fetch { batches: None, checkpoint, stats });
         }
-        let (bytes_read, without_value) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        {
-            let mut round = self.round();
-            (round.bytes_read, round.without_value) = (bytes_read.clone(), without_value.clone());
-            round.pace.begin(events);
-        }
+        let (bytes_read, without_value) = self.round().begin(events);
         tracing::debug!(events, from = ?start.from, next = checkpoint, "offsets planned");
         let lanes = self.open_lanes(&ranges).await?;
         let shared = Arc::new(Shared {
@@ -241,13 +273,22 @@ impl Source for KafkaSource {
         let Some(next) = Offsets::parse(checkpoint).map(|o| o.next).filter(|_| self.config.commit_offset) else {
             return Ok(());
         };
-        match self.client.commit(next).await {
-            Err(e) if e.is_retryable() => {
-                tracing::warn!(error = %e, "the table has the commit, but the group was not told; the next commit tells it");
-                Ok(())
-            }
-            done => done,
+        let not_told = |why: &dyn std::fmt::Display| {
+            tracing::warn!(error = %why, "the table has the commit, but the group was not told; the next commit tells it");
+        };
+        match tokio::time::timeout(TELL_WITHIN, self.client.commit(next)).await {
+            Err(late) => not_told(&late),
+            Ok(Err(e)) if e.is_retryable() => not_told(&e),
+            Ok(done) => done?,
         }
+        Ok(())
+    }
+
+    async fn has_nothing_after(&self, checkpoint: &str) -> Result<bool> {
+        let Some(at) = Offsets::parse(checkpoint).filter(|at| at.topic == self.config.topic) else { return Ok(false) };
+        let ends = self.client.bounds().await?;
+        Ok(ends.len() == at.next.len()
+            && ends.iter().all(|(p, (first, end))| at.next.get(p) == Some(end) && first <= end))
     }
 
     fn idle_wait(&self) -> Duration {

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a message before any has been seen.
 const UNKNOWN_MESSAGE_BYTES: f64 = 1024.0;
+/// What a row costs at least, however short its message.
+const LEAST_MESSAGE_BYTES: f64 = 100.0;
 /// A bound of time cuts no round below this: small rounds are slow because of what every round costs.
 const LEAST_EVENTS: f64 = 100_000.0;
 
@@ -39,7 +41,9 @@ impl Pace {
     }
 
     fn measured(&mut self, events: u64, bytes: u64, took: Duration) {
-        self.bytes_per_event = Some((bytes as f64 / events as f64).max(1.0));
+        // A round of tombstones or of few small messages says little of the next: the measure falls slowly.
+        let before = self.bytes_per_event.unwrap_or(UNKNOWN_MESSAGE_BYTES);
+        self.bytes_per_event = Some((bytes as f64 / events as f64).max(before / 2.0).max(LEAST_MESSAGE_BYTES));
         self.events_per_second = Some(events as f64 / took.as_secs_f64().max(0.001));
     }
 }
@@ -58,10 +62,14 @@ mod tests {
         bounds.round_bytes = Some(1 << 20);
         assert_eq!(pace.limit(&bounds), 1024);
         pace.measured(1000, 100_000, Duration::from_secs(1));
+        assert_eq!(pace.limit(&bounds), 2048);
+        for _ in 0..5 {
+            pace.measured(1000, 0, Duration::from_secs(1));
+        }
         assert_eq!(pace.limit(&bounds), (1 << 20) / 100);
         (bounds.round_bytes, bounds.round_time) = (None, Some(Duration::from_secs(60)));
         assert_eq!(pace.limit(&bounds), 100_000);
-        pace.measured(50_000, 1, Duration::from_secs(1));
+        pace.measured(50_000, 100, Duration::from_secs(1));
         assert_eq!(pace.limit(&bounds), 3_000_000);
         bounds.max_events = 7;
         assert_eq!(pace.limit(&bounds), 7);

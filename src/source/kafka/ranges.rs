@@ -31,13 +31,15 @@ pub(super) fn allocate(
     let total = available.min(limit);
     let share = (total / min_partitions.max(ranges.len() as u64).max(1)).max(1);
     let mut given = 0;
+    let mut hungry: Vec<&mut OffsetRange> = ranges.iter_mut().collect();
     while given < total {
-        for range in &mut ranges {
+        hungry.retain_mut(|range| {
             let left = end_of(range.partition).saturating_sub(range.until).max(0) as u64;
             let more = share.min(total - given).min(left);
             range.until += more as i64;
             given += more;
-        }
+            more < left
+        });
     }
     ranges
 }

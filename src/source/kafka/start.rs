@@ -39,7 +39,12 @@ pub(super) async fn start(
 ) -> Result<Start> {
     let Some(text) = checkpoint else { return reset(client, config, bounds).await };
     match position(text, config, bounds)? {
-        Position::Offsets(stored) => place(&stored, text, config, bounds),
+        Position::Offsets(stored) => {
+            let (bounds, warnings) = with_open_transactions(&stored, config, bounds).await?;
+            let mut start = place(&stored, text, config, &bounds)?;
+            start.warnings.extend(warnings);
+            Ok(start)
+        }
         Position::Time(ms) => {
             let from = client.offsets_for_times(ms).await?;
             let mut warnings = Vec::new();
@@ -51,6 +56,38 @@ pub(super) async fn start(
             Ok(Start { from, lost: 0, warnings })
         }
     }
+}
+
+/// With `read_committed` an open transaction holds the end back, and a position that was read without it may be behind: there
+/// is nothing to read then, which is no fault.
+async fn with_open_transactions(
+    stored: &BTreeMap<i32, i64>,
+    config: &KafkaConfig,
+    bounds: &Bounds,
+) -> Result<(Bounds, Vec<String>)> {
+    let mut bounds = bounds.clone();
+    let past = |bounds: &Bounds| {
+        let mut all = stored.iter().filter(|(p, offset)| bounds.get(p).is_some_and(|(_, end)| *offset > end));
+        all.next().is_some()
+    };
+    let committed = config.client.iter().rev().find(|(key, _)| key == "isolation.level");
+    if committed.is_none_or(|(_, level)| level != "read_committed") || !past(&bounds) {
+        return Ok((bounds, Vec::new()));
+    }
+    let mut warnings = Vec::new();
+    let written = Client::uncommitted(config)?.bounds().await?;
+    for (partition, (_, end)) in &mut bounds {
+        let Some(offset) = stored.get(partition).filter(|offset| **offset > *end) else { continue };
+        if written.get(partition).is_some_and(|(_, written)| offset <= written) {
+            warnings.push(format!(
+                "topic {}: an open transaction holds partition {partition} back at offset {end}, and the checkpoint is at \
+                 {offset} already: nothing is read of it",
+                config.topic
+            ));
+            *end = *offset;
+        }
+    }
+    Ok((bounds, warnings))
 }
 
 async fn reset(client: &Client, config: &KafkaConfig, bounds: &Bounds) -> Result<Start> {
