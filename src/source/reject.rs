@@ -296,13 +296,21 @@ impl Rejects {
     }
 }
 
-/// The beginning of a record, as text.
+/// The beginning of a record, as text on one line: line ends and other control characters are escaped.
 fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_CHARACTERS * 4)]);
-    match text.char_indices().nth(SHOWN_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
+    let mut line = String::with_capacity(text.len());
+    for (count, c) in text.chars().enumerate() {
+        match c {
+            _ if count == SHOWN_CHARACTERS => {
+                line.push('…');
+                break;
+            }
+            c if c.is_control() => line.extend(c.escape_default()),
+            c => line.push(c),
+        }
     }
+    line
 }
 
 #[cfg(test)]

@@ -122,3 +122,10 @@ fn a_message_shows_the_beginning_of_a_record() {
     assert_eq!(shown("ü".repeat(201).as_bytes()), "ü".repeat(200) + "…");
     assert_eq!(shown(b"\xff{"), "\u{fffd}{");
 }
+
+#[test]
+fn a_record_is_shown_on_one_line() {
+    assert_eq!(shown(b"{\"a\":\0\n\x1b[31m \xc3\xa9}"), "{\"a\":\\u{0}\\n\\u{1b}[31m é}");
+    assert_eq!(shown("é".repeat(200).as_bytes()), "é".repeat(200));
+    assert_eq!(shown("é".repeat(201).as_bytes()), "é".repeat(200) + "…");
+}
