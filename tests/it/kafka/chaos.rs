@@ -20,11 +20,11 @@ const LONGEST_LIFE_MS: u64 = 700;
 /// Keys of a partition that an UPSERT writes again and again.
 const KEYS: u64 = 500;
 
-const SCHEMA: &str = r#"{"type":"record","name":"R","fields":[{"name":"id","type":"string"},{"name":"ts","type":"long"},
+pub(super) const SCHEMA: &str = r#"{"type":"record","name":"R","fields":[{"name":"id","type":"string"},{"name":"ts","type":"long"},
  {"name":"v","type":"string"},{"name":"part","type":"string"}]}"#;
 
 /// SplitMix64.
-struct Dice(u64);
+pub(super) struct Dice(pub u64);
 
 impl Dice {
     /// A number below `n`.
@@ -42,7 +42,7 @@ fn from_env(name: &str) -> Option<u64> {
 
 /// Waits longer than [`wait_for`]: a job may have a long way to catch up.
 #[track_caller]
-fn wait_long_for(what: &str, condition: impl Fn() -> bool) {
+pub(super) fn wait_long_for(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(300);
     while !condition() {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
@@ -51,17 +51,17 @@ fn wait_long_for(what: &str, condition: impl Fn() -> bool) {
 }
 
 /// The ids of what was sent to each partition, by offset.
-type Sent = Vec<Vec<String>>;
+pub(super) type Sent = Vec<Vec<String>>;
 
 /// Writes to a topic until told to stop. A message's `ts` is its offset, its `v` its partition and offset.
-struct Writer {
+pub(super) struct Writer {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Sent>,
 }
 
 impl Writer {
     /// With unique ids, or with so many a partition.
-    fn start(topic: &Topic, partitions: usize, keys: Option<u64>, mut dice: Dice) -> Writer {
+    pub fn start(topic: &Topic, partitions: usize, keys: Option<u64>, mut dice: Dice) -> Writer {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, name) = (stop.clone(), topic.name().to_owned());
         let mut config = ClientConfig::new();
@@ -85,7 +85,7 @@ impl Writer {
     }
 
     /// Everything that was sent.
-    fn finish(self, topic: &Topic) -> Sent {
+    pub fn finish(self, topic: &Topic) -> Sent {
         self.stop.store(true, Ordering::Relaxed);
         let sent = self.thread.join().expect("the writer writes");
         let counts: Vec<i64> = sent.iter().map(|p| p.len() as i64).collect();
@@ -141,7 +141,7 @@ fn expected(
 }
 
 /// The table is what was sent, as two readers see it, and nothing else is left in its folder.
-fn check(table: &Table, topic: &Topic, sent: &Sent, keyed: bool, lost: &HashSet<(usize, usize)>) {
+pub(super) fn check(table: &Table, topic: &Topic, sent: &Sent, keyed: bool, lost: &HashSet<(usize, usize)>) {
     let want = expected(table, topic, sent, keyed, lost);
     for reader in [SPARK_0_15, HUDI_RS] {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

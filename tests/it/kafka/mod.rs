@@ -1,11 +1,13 @@
-//! Topics into tables: a file a behaviour. All of them want the broker, so all run under `HUDI_PEERS_TESTS=1` only.
+//! Topics into tables: a file a behaviour. All but `faults` want the broker, so they run under `HUDI_PEERS_TESTS=1` only.
 
 mod avro;
 mod bad_message;
 mod batches;
 mod chaos;
+mod continuous;
 mod deletes;
 mod expired;
+mod faults;
 mod holes;
 mod interchange;
 mod keys;

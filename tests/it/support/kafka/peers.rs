@@ -87,6 +87,23 @@ impl Broker {
         assert!(output.status.success(), "the broker does not start again: {output:?}");
     }
 
+    /// Stops it in its tracks: connections stay, and nobody answers.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let file = std::fs::read_to_string(self.held.folder.join("kafka/pid")).expect("svc records the process");
+        let pid = file.split_whitespace().next().expect("its id");
+        let status = Command::new("kill").arg(format!("-{name}")).arg(pid).status();
+        assert!(status.expect("run kill").success(), "no broker to send {name} to");
+    }
+
     /// A new topic, called `name` and a number that no other test of this run has.
     pub fn topic(&self, name: &str, partitions: usize) -> Topic {
         self.topic_with(name, partitions, &[])
