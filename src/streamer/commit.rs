@@ -195,7 +195,7 @@ impl Streamer {
         let position = Some(report.checkpoint.as_str()).filter(|c| !c.is_empty());
         let inferred = schemas.inferred.as_ref().map(|s| s.avro.as_str());
         checkpoint::store(&mut metadata, &self.config.checkpoint, position, inferred);
-        if let Some(rejects) = rejects {
+        if let Some(rejects) = rejects.filter(|rejects| rejects.count() > 0) {
             stages.enter("quarantine");
             self.quarantine(rejects, &report.checkpoint).await?;
             stages.enter("commit");
