@@ -36,7 +36,7 @@ impl Dice {
     }
 }
 
-fn from_env(name: &str) -> Option<u64> {
+pub(super) fn from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
 }
 

@@ -19,6 +19,7 @@ mod quarantine;
 mod resume;
 mod start;
 mod tombstones;
+mod volume;
 
 use crate::support::*;
 
