@@ -222,8 +222,14 @@ impl Lane {
                 }
                 // Markers, aborted messages and holes are behind it. An end before the range's is that of a replica which
                 // lags: its fetcher goes on.
-                Next::End(offset) => self.complete = offset,
-                Next::Error(code) => self.failed(code)?,
+                Next::End(offset) if offset > self.complete => {
+                    (self.complete, self.waited) = (offset, Duration::ZERO);
+                }
+                Next::End(_) => {}
+                Next::Error(code) => {
+                    self.failed(code)?;
+                    return Ok(Read::More);
+                }
                 Next::Nothing => {
                     self.waited += SLICE;
                     if self.waited < self.client.timeout() {
