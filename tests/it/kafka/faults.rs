@@ -35,6 +35,8 @@ impl Fixture {
         config.set("bootstrap.servers", cluster.bootstrap_servers()).set("retry.backoff.ms", "20");
         config.set("reconnect.backoff.max.ms", "500");
         config.set("topic.metadata.refresh.fast.interval.ms", "20").set("topic.metadata.refresh.interval.ms", "200");
+        // A replica has batches or has them not.
+        config.set("batch.num.messages", "1");
         let producer = config.create().expect("a producer");
         let job = Job::new(BASE_SCHEMA, Model::new(&["id", "ts", "v"]), |call| {
             let call = call.flag("--source-class", "JsonKafkaSource").without("hoodie.streamer.source.dfs.root");
