@@ -5,3 +5,4 @@ mod columns;
 pub mod infer;
 pub mod json;
 pub mod lines;
+pub mod rows;

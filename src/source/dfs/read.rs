@@ -251,7 +251,7 @@ impl PieceReader {
                 return Ok(Some(batch));
             }
             if !self.step().await? {
-                let last = (self.decoder.rows() > 0).then(|| self.decoder.flush());
+                let last = (!self.decoder.rows.is_empty()).then(|| self.decoder.rows.flush());
                 return Ok(last);
             }
         }
@@ -270,8 +270,8 @@ impl PieceReader {
             if let Err(cause) = decoder.decode(line.bytes, position) {
                 rejects.refuse(undecoded(position, line.bytes, &cause))?;
             }
-            if decoder.rows() >= BATCH_ROWS {
-                ready.push_back(decoder.flush());
+            if decoder.rows.len() >= BATCH_ROWS {
+                ready.push_back(decoder.rows.flush());
             }
             Ok::<(), Error>(())
         };

@@ -2,10 +2,9 @@
 
 use super::super::decode::avro::{AvroDecoder, AvroError, Decoded, Framing};
 use super::super::decode::json::JsonDecoder;
+use super::super::decode::rows::Rows;
 use super::super::{Error, Reason, Result};
 use crate::schema::{Registry, TableSchema};
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use std::collections::HashMap;
 
 /// What values are written in.
@@ -50,11 +49,10 @@ impl Decoder {
         }
     }
 
-    /// Of the batches, the position included.
-    pub fn schema(&self) -> &SchemaRef {
+    pub fn rows(&mut self) -> &mut Rows {
         match self {
-            Decoder::Json(json) => json.schema(),
-            Decoder::Avro(avro, _) => avro.schema(),
+            Decoder::Json(json) => &mut json.rows,
+            Decoder::Avro(avro, _) => &mut avro.rows,
         }
     }
 
@@ -75,14 +73,6 @@ impl Decoder {
         }
     }
 
-    /// A row of no meaning, see [`super::tombstone`].
-    pub fn push_default(&mut self, position: u64) {
-        match self {
-            Decoder::Json(json) => json.push_default(position),
-            Decoder::Avro(avro, _) => avro.push_default(position),
-        }
-    }
-
     /// Asks the registry for the schema. One that it does not have fails its records; a registry that does not answer, or not
     /// to us, fails the reading, since no record is to blame.
     pub async fn learn(&mut self, format: &Format, id: u32) -> Result<()> {
@@ -94,29 +84,6 @@ impl Decoder {
             Err(e) => return Err(e.into()),
         }
         Ok(())
-    }
-
-    pub fn rows(&self) -> usize {
-        match self {
-            Decoder::Json(json) => json.rows(),
-            Decoder::Avro(avro, _) => avro.rows(),
-        }
-    }
-
-    /// Bytes of values decoded since the last flush.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Decoder::Json(json) => json.bytes(),
-            Decoder::Avro(avro, _) => avro.bytes(),
-        }
-    }
-
-    /// The rows decoded since the last call; may be none.
-    pub fn flush(&mut self) -> RecordBatch {
-        match self {
-            Decoder::Json(json) => json.flush(),
-            Decoder::Avro(avro, _) => avro.flush(),
-        }
     }
 }
 

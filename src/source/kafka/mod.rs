@@ -217,7 +217,7 @@ impl Source for KafkaSource {
             without_value,
             times: Arc::default(),
         });
-        let decoded = Decoder::new(&shared.format, &shared.reader, shared.positions)?.schema().clone();
+        let decoded = Decoder::new(&shared.format, &shared.reader, shared.positions)?.rows().schema().clone();
         let schema = if shared.append_offsets { append::appended(&decoded) } else { decoded };
         let schema = if shared.tombstones { tombstone::with_tombstones(&schema) } else { schema };
         let partitions = lanes

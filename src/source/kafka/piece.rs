@@ -66,8 +66,8 @@ struct Reader {
 impl Reader {
     fn new(piece: &Piece) -> Result<Reader> {
         let shared = piece.shared.clone();
-        let decoder = Decoder::new(&shared.format, &shared.reader, shared.positions)?;
-        let appended = shared.append_offsets.then(|| Appended::new(piece.range.partition, decoder.schema()));
+        let mut decoder = Decoder::new(&shared.format, &shared.reader, shared.positions)?;
+        let appended = shared.append_offsets.then(|| Appended::new(piece.range.partition, decoder.rows().schema()));
         let tombstones = shared.tombstones.then(|| Tombstones::new(piece.schema.clone()));
         Ok(Reader {
             range: piece.range,
@@ -92,7 +92,7 @@ impl Reader {
         lane.begin(self.at)?;
         self.ended = lane.read(self.range.until, |message| self.take(message))? == Read::End;
         self.at = lane.next();
-        let mut batch = self.decoder.flush();
+        let mut batch = self.decoder.rows().flush();
         if let Some(appended) = &mut self.appended {
             batch = appended.attach(&batch)?;
         }
@@ -105,7 +105,7 @@ impl Reader {
     fn take(&mut self, message: &Fetched) -> Result<Taken> {
         let position = pack(self.range.partition, message.offset());
         if let (Some(tombstones), None) = (&mut self.tombstones, message.value()) {
-            self.decoder.push_default(position);
+            self.decoder.rows().push_default(position);
             tombstones.push_key(message.key());
             return Ok(self.took(message));
         }
@@ -149,8 +149,8 @@ impl Reader {
         if let Some(ms) = message.timestamp() {
             self.shared.times.saw(ms);
         }
-        let full = self.decoder.rows() >= BATCH_ROWS || self.decoder.bytes() >= BATCH_BYTES;
-        if full { Taken::Enough } else { Taken::More }
+        let rows = self.decoder.rows();
+        if rows.len() >= BATCH_ROWS || rows.bytes() >= BATCH_BYTES { Taken::Enough } else { Taken::More }
     }
 }
 

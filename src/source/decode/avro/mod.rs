@@ -24,17 +24,14 @@ mod default;
 mod plan;
 mod read;
 
-use super::columns::{self, Record, Unsupported};
+use super::columns::Unsupported;
+use super::rows::Rows;
 use crate::schema::TableSchema;
-use crate::source::POSITION_COLUMN;
 use apache_avro::Schema as AvroSchema;
-use arrow::array::{RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use hashbrown::HashMap;
 use plan::RecordPlan;
 use read::Cursor;
 use std::fmt;
-use std::sync::Arc;
 
 /// How a record says which schema it was written with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +114,6 @@ impl From<Unsupported> for AvroError {
     }
 }
 
-/// Bytes of Avro in one batch, so that no list gets 2^31 items; columns of text are watched while they grow.
-const MAX_BATCH_BYTES: usize = 1 << 30;
 /// The zero byte and the id of [`Framing::Confluent`].
 const HEADER: usize = 5;
 /// How much of a value a message shows.
@@ -129,48 +124,28 @@ type Plans = HashMap<u32, Result<RecordPlan, AvroError>, foldhash::fast::FixedSt
 /// Decodes records of any writers into batches of one reader schema.
 #[derive(Debug)]
 pub struct AvroDecoder {
-    schema: SchemaRef,
+    pub rows: Rows,
     reader: AvroSchema,
     /// Of the source schema itself.
     bare: Option<RecordPlan>,
     /// By id. A schema that cannot be brought to the reader's fails each of its records.
     plans: Plans,
-    record: Record,
-    positions: Option<Vec<u64>>,
-    bytes: usize,
 }
 
 impl AvroDecoder {
-    /// `with_positions` appends [`POSITION_COLUMN`]. Fails for a type that Avro does not fill, and none of those that
-    /// [`TableSchema`] lets pass is one.
+    /// `with_positions` appends [`POSITION_COLUMN`](crate::source::POSITION_COLUMN). Fails for a type that Avro does not fill,
+    /// and none of those that [`TableSchema`] lets pass is one.
     pub fn new(reader: &TableSchema, framing: Framing, with_positions: bool) -> Result<AvroDecoder, AvroError> {
-        let fields = reader.arrow.fields();
-        let record = Record::new(fields, "")?;
+        let rows = Rows::new(&reader.arrow, with_positions)?;
         let schema = parse(&reader.given, Writer::Same)?;
         let bare = match framing {
             Framing::Confluent => None,
             Framing::Bare => {
-                Some(plan::plan(&schema, &schema, fields).map_err(|misfit| refused(misfit, Writer::Same))?)
+                let plan = plan::plan(&schema, &schema, reader.arrow.fields());
+                Some(plan.map_err(|misfit| refused(misfit, Writer::Same))?)
             }
         };
-        let mut fields: Vec<FieldRef> = fields.iter().cloned().collect();
-        if with_positions {
-            fields.push(Arc::new(Field::new(POSITION_COLUMN, DataType::UInt64, false)));
-        }
-        Ok(AvroDecoder {
-            schema: Arc::new(Schema::new_with_metadata(fields, reader.arrow.metadata().clone())),
-            reader: schema,
-            bare,
-            plans: Plans::default(),
-            record,
-            positions: with_positions.then(Vec::new),
-            bytes: 0,
-        })
-    }
-
-    /// Schema of the batches, the position column included.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+        Ok(AvroDecoder { rows, reader: schema, bare, plans: Plans::default() })
     }
 
     /// Takes in a writer's schema, in which all names are defined. An error is also that of every record of this schema
@@ -178,7 +153,7 @@ impl AvroDecoder {
     pub fn learn(&mut self, id: u32, writer_schema_json: &str) -> Result<(), AvroError> {
         let writer = Writer::Id(id);
         let made = parse_writer(writer_schema_json, writer).and_then(|schema| {
-            let fields = self.schema.fields();
+            let fields = self.rows.schema().fields();
             plan::plan(&schema, &self.reader, fields).map_err(|misfit| refused(misfit, writer))
         });
         let result = made.as_ref().map(drop).map_err(AvroError::clone);
@@ -200,54 +175,18 @@ impl AvroDecoder {
                 }
             }
         };
-        if self.bytes.saturating_add(bytes.len()) > MAX_BATCH_BYTES {
-            return Err(AvroError::Malformed { writer, why: "more than 1 GiB in one batch".to_owned(), at: 1 });
-        }
-        let rows = self.record.rows;
+        let full = |why: &str| AvroError::Malformed { writer, why: why.to_owned(), at: 1 };
+        self.rows.check_room(bytes.len()).map_err(full)?;
         let mut cursor = Cursor::new(bytes, start);
-        if let Err(fail) = plan.read(&mut cursor, &mut self.record).and_then(|()| cursor.end()) {
-            self.record.truncate(rows);
+        let read =
+            self.rows.add(bytes.len(), position, |record| plan.read(&mut cursor, record).and_then(|()| cursor.end()));
+        read.map(|()| Decoded::Row).map_err(|fail| {
             let (field, at, why) = (fail.field(), fail.at + 1, fail.why.into_owned());
-            return Err(match field.is_empty() {
+            match field.is_empty() {
                 true => AvroError::Malformed { writer, why, at },
                 false => AvroError::Value { writer, field, why, at },
-            });
-        }
-        self.bytes += bytes.len();
-        if let Some(positions) = &mut self.positions {
-            positions.push(position);
-        }
-        Ok(Decoded::Row)
-    }
-
-    /// A row of no meaning (zeros, empty values, no nulls): it keeps the place of a record without a value.
-    pub fn push_default(&mut self, position: u64) {
-        self.record.push_default();
-        if let Some(positions) = &mut self.positions {
-            positions.push(position);
-        }
-    }
-
-    /// Rows decoded since the last flush.
-    pub fn rows(&self) -> usize {
-        self.record.rows
-    }
-
-    /// Bytes of Avro decoded since the last flush: flush long before 1 GiB, where [`AvroDecoder::decode`] refuses.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// The rows decoded since the last flush; may be none.
-    pub fn flush(&mut self) -> RecordBatch {
-        self.bytes = 0;
-        let (mut columns, rows) = self.record.finish(self.schema.fields());
-        if let Some(positions) = &mut self.positions {
-            columns.push(Arc::new(UInt64Array::from(columns::take(positions))));
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
-            .expect("all columns have the schema's types and the record's length")
+            }
+        })
     }
 }
 

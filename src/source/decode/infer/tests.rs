@@ -187,7 +187,7 @@ proptest! {
         for record in &records {
             prop_assert_eq!(decoder.decode(record.to_string().as_bytes(), 0), Ok(()), "{}", record);
         }
-        let batch = decoder.flush();
+        let batch = decoder.rows.flush();
         for (field, column) in inferred.schema.fields().iter().zip(batch.columns()) {
             for (i, record) in records.iter().enumerate() {
                 let has_value = record.get(field.name()).is_some_and(|v| !v.is_null());

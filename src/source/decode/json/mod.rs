@@ -24,13 +24,11 @@ mod fill;
 mod scan;
 mod temporal;
 
-use super::columns::{self, Record, Unsupported};
-use crate::source::POSITION_COLUMN;
-use arrow::array::{RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use super::columns::Unsupported;
+use super::rows::Rows;
+use arrow::datatypes::SchemaRef;
 pub(super) use fail::{Fallible, shown};
 pub(super) use scan::Cursor;
-use std::sync::Arc;
 
 /// Why a record cannot be taken; the caller adds where it came from. Bytes count from 1 at the start of the record;
 /// a value is cut to 200 characters; a field is a path like `a.b[3].c`.
@@ -69,83 +67,27 @@ impl From<Unsupported> for JsonError {
     }
 }
 
-/// Bytes of JSON in one batch. Columns of text have 32-bit offsets, and no text in a column is twice as long as it is
-/// in JSON (the longest: `9e-6,` becomes `0.000009,`), so below this nothing can overflow.
-const MAX_BATCH_BYTES: usize = 1 << 30;
-
 /// Decodes records of one schema into batches.
 #[derive(Debug)]
 pub struct JsonDecoder {
-    schema: SchemaRef,
-    record: Record,
-    positions: Option<Vec<u64>>,
-    bytes: usize,
+    pub rows: Rows,
 }
 
 impl JsonDecoder {
-    /// `with_positions` appends [`POSITION_COLUMN`]. Fails for a type that JSON cannot fill.
+    /// `with_positions` appends [`POSITION_COLUMN`](crate::source::POSITION_COLUMN). Fails for a type that JSON cannot fill.
     pub fn new(schema: SchemaRef, with_positions: bool) -> Result<JsonDecoder, JsonError> {
-        let record = Record::new(schema.fields(), "")?;
-        let mut fields: Vec<FieldRef> = schema.fields().iter().cloned().collect();
-        if with_positions {
-            fields.push(Arc::new(Field::new(POSITION_COLUMN, DataType::UInt64, false)));
-        }
-        let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-        Ok(JsonDecoder { schema, record, positions: with_positions.then(Vec::new), bytes: 0 })
-    }
-
-    /// Schema of the batches, the position column included.
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+        Ok(JsonDecoder { rows: Rows::new(&schema, with_positions)? })
     }
 
     /// One record (one JSON object in `bytes`); on an error the record leaves no trace in the columns.
     pub fn decode(&mut self, bytes: &[u8], position: u64) -> Result<(), JsonError> {
-        if self.bytes.saturating_add(bytes.len()) > MAX_BATCH_BYTES {
-            return Err(JsonError::Malformed { why: "more than 1 GiB in one batch".to_owned(), at: 1 });
-        }
+        let full = |why: &str| JsonError::Malformed { why: why.to_owned(), at: 1 };
+        self.rows.check_room(bytes.len()).map_err(full)?;
         let text = utf8(bytes)?;
-        let rows = self.record.rows;
         let mut cursor = Cursor::new(text, 0);
-        if let Err(fail) = self.record.fill(&mut cursor).and_then(|()| cursor.end()) {
-            self.record.truncate(rows);
-            return Err(fail.into_error(text));
-        }
-        self.bytes += bytes.len();
-        if let Some(positions) = &mut self.positions {
-            positions.push(position);
-        }
-        Ok(())
-    }
-
-    /// A row of no meaning (zeros, empty values, no nulls): it keeps the place of a record without a value.
-    pub fn push_default(&mut self, position: u64) {
-        self.record.push_default();
-        if let Some(positions) = &mut self.positions {
-            positions.push(position);
-        }
-    }
-
-    /// Rows decoded since the last flush.
-    pub fn rows(&self) -> usize {
-        self.record.rows
-    }
-
-    /// Bytes of JSON decoded since the last flush: flush long before 1 GiB, where [`JsonDecoder::decode`] refuses.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// The rows decoded since the last flush; may be none.
-    pub fn flush(&mut self) -> RecordBatch {
-        self.bytes = 0;
-        let (mut columns, rows) = self.record.finish(self.schema.fields());
-        if let Some(positions) = &mut self.positions {
-            columns.push(Arc::new(UInt64Array::from(columns::take(positions))));
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
-            .expect("all columns have the schema's types and the record's length")
+        let filled =
+            self.rows.add(bytes.len(), position, |record| record.fill(&mut cursor).and_then(|()| cursor.end()));
+        filled.map_err(|fail| fail.into_error(text))
     }
 }
 

@@ -1,13 +1,14 @@
 //! Records that are none, and what is left of them: nothing.
 
 use super::*;
+use crate::source::decode::rows::MAX_BATCH_BYTES;
 
 #[test]
 fn bad_records_leave_no_trace_among_good_ones() {
     let good: Vec<Vec<u8>> = TRIPS.iter().map(|trip| hex(trip)).collect();
     let mut whole = trips(TRIP_12);
     good.iter().enumerate().for_each(|(row, trip)| assert_eq!(whole.decode(trip, row as u64), Ok(Decoded::Row)));
-    let want = whole.flush();
+    let want = whole.rows.flush();
 
     let mut decoder = trips(TRIP_12);
     for (row, trip) in good.iter().enumerate() {
@@ -20,7 +21,7 @@ fn bad_records_leave_no_trace_among_good_ones() {
         }
         assert_eq!(decoder.decode(trip, row as u64), Ok(Decoded::Row));
     }
-    assert_eq!(decoder.flush(), want);
+    assert_eq!(decoder.rows.flush(), want);
 }
 
 #[test]
@@ -69,8 +70,8 @@ fn a_schema_that_is_none_fails_its_records() {
 #[test]
 fn batch_is_refused_before_its_offsets_could_overflow() {
     let mut decoder = decoder(r#""string""#, r#""string""#);
-    decoder.bytes = MAX_BATCH_BYTES - 4;
+    decoder.rows.add(MAX_BATCH_BYTES - 4, 0, |_| Ok::<_, ()>(())).expect("nothing to fail");
     assert!(decoder.decode(&framed(1, &[0]), 0).expect_err("too much").to_string().contains("1 GiB"));
-    decoder.flush();
+    decoder.rows.flush();
     decoder.decode(&framed(1, &[0]), 0).expect("a new batch");
 }

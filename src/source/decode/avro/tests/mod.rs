@@ -1,6 +1,7 @@
 //! What records of which writers become, in vectors; `twin` compares with another decoder.
 
 use super::*;
+use crate::source::POSITION_COLUMN;
 use arrow::array::*;
 use arrow::datatypes::Int64Type;
 
@@ -65,9 +66,9 @@ fn records_of_old_and_new_writers_stand_in_the_order_of_the_topic() {
     for (offset, trip) in TRIPS.iter().enumerate() {
         assert_eq!(decoder.decode(&hex(trip), offset as u64).expect(trip), Decoded::Row);
     }
-    assert_eq!((decoder.rows(), decoder.bytes()), (4, 72));
-    let batch = decoder.flush();
-    assert_eq!((decoder.rows(), decoder.bytes(), batch.schema()), (0, 0, decoder.schema().clone()));
+    assert_eq!((decoder.rows.len(), decoder.rows.bytes()), (4, 72));
+    let batch = decoder.rows.flush();
+    assert_eq!((decoder.rows.len(), decoder.rows.bytes(), batch.schema()), (0, 0, decoder.rows.schema().clone()));
     let column = |name: &str| batch.column_by_name(name).expect(name);
     assert_eq!(texts(column("id")), [Some("t0"), Some("t1"), Some("t2"), Some("t3")]);
     assert_eq!(column("ts").as_primitive::<Int64Type>().values(), &[1, 2, 3, 4]);
@@ -89,11 +90,11 @@ fn a_reader_that_stays_behind_takes_what_fits_it() {
         let text = error.to_string();
         assert!(text.contains("field qty of schema id 12: long does not fit the source schema's int"), "{text}");
     }
-    assert_eq!(decoder.flush().num_rows(), 1);
+    assert_eq!(decoder.rows.flush().num_rows(), 1);
 
     let mut decoder = trips(&TRIP_11.replace(r#""int""#, r#""long""#));
     TRIPS.iter().for_each(|trip| assert_eq!(decoder.decode(&hex(trip), 0), Ok(Decoded::Row), "{trip}"));
-    let batch = decoder.flush();
+    let batch = decoder.rows.flush();
     assert_eq!(batch.num_columns(), 5);
     assert_eq!(texts(batch.column(3).as_struct().column(0)), [Some("Oru"), Some("Vex"), Some("Oru"), Some("Lim")]);
 }
@@ -105,7 +106,7 @@ fn a_schema_is_asked_for_once_and_then_known() {
     assert_eq!(decoder.decode(&hex("00000000630474340a02064f7275"), 0), Ok(Decoded::UnknownSchema(99)));
     decoder.learn(11, TRIP_11).expect("fits");
     assert_eq!(decoder.decode(&hex(TRIPS[0]), 0), Ok(Decoded::Row));
-    assert_eq!(decoder.rows(), 1);
+    assert_eq!(decoder.rows.len(), 1);
 }
 
 /// Java's registry has let such schemas in; a writer's defaults mean nothing to who reads what it wrote.
@@ -126,7 +127,7 @@ fn bare_records_are_read_as_the_source_schema_was_given() {
     for bytes in ["00 0268 02", "02 04"] {
         assert_eq!(decoder.decode(&hex(bytes), 0), Ok(Decoded::Row));
     }
-    let batch = decoder.flush();
+    let batch = decoder.rows.flush();
     assert_eq!(texts(batch.column(0)), [Some("h"), None]);
     assert_eq!(batch.column(1).as_primitive::<arrow::datatypes::Int32Type>().values(), &[1, 2]);
 }
@@ -141,8 +142,8 @@ fn speed() {
     const ROWS: usize = 4_000_000;
     for row in 0..ROWS {
         decoder.decode(&records[row & 3], row as u64).expect("a good record");
-        if decoder.rows() == 8192 {
-            decoder.flush();
+        if decoder.rows.len() == 8192 {
+            decoder.rows.flush();
         }
     }
     println!("{:.0} rows/s", ROWS as f64 / started.elapsed().as_secs_f64());

@@ -4,6 +4,7 @@ use super::*;
 use apache_avro::reader::datum::GenericDatumReader;
 use apache_avro::types::Value;
 use apache_avro::writer::datum::GenericDatumWriter;
+use arrow::datatypes::DataType;
 use proptest::prelude::*;
 
 /// A field of two writers and of the reader: every type, added, widened, moved and dropped.
@@ -188,9 +189,9 @@ proptest! {
                 let at = spoilt.1.index(bad.len());
                 bad[at] ^= spoilt.2;
                 let cut = bytes.len().saturating_sub(usize::from(spoilt.2) % 3);
-                let before = decoder.rows();
+                let before = decoder.rows.len();
                 let taken = decoder.decode(&framed(*w as u32, &bad[..cut]), 99).is_ok();
-                prop_assert_eq!(decoder.rows(), before + usize::from(taken));
+                prop_assert_eq!(decoder.rows.len(), before + usize::from(taken));
                 if taken {
                     want.push(None);
                 }
@@ -199,7 +200,7 @@ proptest! {
             let twin = GenericDatumReader::builder(&writers[*w]).reader_schema(&reader).build().expect("a reader");
             want.push(Some(twin.read_value(&mut bytes.as_slice()).expect("resolved")));
         }
-        let batch = decoder.flush();
+        let batch = decoder.rows.flush();
         prop_assert_eq!(batch.num_rows(), want.len());
         for (row, want) in want.iter().enumerate().filter_map(|(row, want)| Some((row, want.as_ref()?))) {
             let Value::Record(fields) = want else { panic!("no record") };
@@ -214,6 +215,6 @@ proptest! {
         let mut decoder = AvroDecoder::new(&table(&record(READER)), Framing::Confluent, false).expect("a good schema");
         (0..2).for_each(|w| decoder.learn(w as u32, &record(WRITERS[w])).expect("fits"));
         let taken = decoder.decode(&framed(writer, &bytes), 0).is_ok();
-        prop_assert_eq!(decoder.flush().num_rows(), usize::from(taken));
+        prop_assert_eq!(decoder.rows.flush().num_rows(), usize::from(taken));
     }
 }

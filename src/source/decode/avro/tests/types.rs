@@ -6,7 +6,7 @@ use super::*;
 fn value(writer: &str, reader: &str, bytes: &str) -> Result<String, AvroError> {
     let mut decoder = decoder(writer, reader);
     assert_eq!(decoder.decode(&framed(1, &hex(bytes)), 0)?, Decoded::Row);
-    let batch = decoder.flush();
+    let batch = decoder.rows.flush();
     assert_eq!(batch.schema().fields(), table_of(reader).arrow.fields());
     Ok(arrow::util::display::array_value_to_string(batch.column(0), 0).expect("shown"))
 }
@@ -233,7 +233,7 @@ fn what_the_writer_lacks_has_its_default() {
     let mut decoder = AvroDecoder::new(&table(&reader), Framing::Confluent, false).expect("a good schema");
     decoder.learn(1, &record(r#"{"name":"gone","type":{"type":"map","values":["null","string"]}}"#)).expect("fits");
     decoder.decode(&framed(1, &hex("02 0261 02 0262 00")), 0).expect("a record");
-    let batch = decoder.flush();
+    let batch = decoder.rows.flush();
     let shown: Vec<String> = batch
         .columns()
         .iter()
@@ -272,7 +272,7 @@ fn fields_meet_by_name_and_alias_in_any_order() {
     decoder.learn(1, &writer).expect("fits");
     // The array has a block with its size in bytes.
     decoder.decode(&framed(1, &hex("0268 00000000 030c aabbcc aabbcc 00 02")), 0).expect("a record");
-    let batch = decoder.flush();
+    let batch = decoder.rows.flush();
     assert_eq!(batch.num_rows(), 1);
     let shown = |at: usize| arrow::util::display::array_value_to_string(batch.column(at), 0).expect("shown");
     // An alias gives way to the name: `a` is a itself.

@@ -2,9 +2,12 @@ mod twin;
 mod values;
 
 use super::*;
-use arrow::datatypes::{Fields, TimeUnit};
+use crate::source::decode::rows::MAX_BATCH_BYTES;
+use arrow::array::{RecordBatch, UInt64Array};
+use arrow::datatypes::{DataType, Field, Fields, Schema, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 fn field(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, true)
@@ -26,7 +29,7 @@ fn cells(batch: &RecordBatch) -> Vec<Vec<String>> {
 fn row(fields: Vec<Field>, record: &str) -> Result<Vec<String>, JsonError> {
     let mut decoder = decoder(fields);
     decoder.decode(record.as_bytes(), 0)?;
-    Ok(cells(&decoder.flush()).remove(0))
+    Ok(cells(&decoder.rows.flush()).remove(0))
 }
 
 /// What field `f` holds after `{"f":value}`, or the message without the field and the value.
@@ -79,11 +82,11 @@ fn a_row_of_no_meaning_keeps_its_place() {
     let mut decoder = JsonDecoder::new(Arc::new(Schema::new(fields)), true).expect("a schema that JSON can fill");
     let record = br#"{"s":"a","e":"B","b":true,"d":1,"dec":1,"t":1,"x":"a","f":[1,2],"l":[1],"m":{"k":1},"r":{"i":1}}"#;
     decoder.decode(record, 7).expect("a record");
-    decoder.push_default(8);
+    decoder.rows.push_default(8);
     decoder.decode(b"{", 9).expect_err("half a record");
     decoder.decode(record, 10).expect("a record");
-    assert_eq!(decoder.rows(), 3);
-    let rows = cells(&decoder.flush());
+    assert_eq!(decoder.rows.len(), 3);
+    let rows = cells(&decoder.rows.flush());
     let want = [
         "",
         "A",
@@ -272,14 +275,14 @@ fn bad_records_leave_no_trace() {
             clean.decode(record.as_bytes(), 0).unwrap();
             tried.decode(record.as_bytes(), i as u64).unwrap();
         }
-        assert_eq!((tried.rows(), tried.bytes()), (3, good.concat().len()));
-        let (want, got) = (clean.flush(), tried.flush());
+        assert_eq!((tried.rows.len(), tried.rows.bytes()), (3, good.concat().len()));
+        let (want, got) = (clean.rows.flush(), tried.rows.flush());
         assert_eq!(got.columns()[..6], want.columns()[..]);
         assert_eq!(got.column(6).as_ref(), &UInt64Array::from(vec![0, 1, 2]));
-        assert_eq!(got.schema(), *tried.schema());
-        assert_eq!((tried.rows(), tried.bytes()), (0, 0));
+        assert_eq!(got.schema(), *tried.rows.schema());
+        assert_eq!((tried.rows.len(), tried.rows.bytes()), (0, 0));
     }
-    assert_eq!(tried.flush().num_rows(), 0);
+    assert_eq!(tried.rows.flush().num_rows(), 0);
 }
 
 #[test]
@@ -293,14 +296,14 @@ fn null_records_have_null_fields_whatever_the_schema_says_of_these() {
     let mut decoder = decoder(fields);
     decoder.decode(br#"{"r":null,"id":1}"#, 0).unwrap();
     decoder.decode(br#"{"r":{"a":1,"b":{"c":"x"},"d":[0,1]},"id":2}"#, 0).unwrap();
-    assert_eq!(cells(&decoder.flush()), [["null", "1"], ["{a: 1, b: {c: x}, d: 0001}", "2"]]);
+    assert_eq!(cells(&decoder.rows.flush()), [["null", "1"], ["{a: 1, b: {c: x}, d: 0001}", "2"]]);
 }
 
 #[test]
 fn schema_without_fields_still_counts_rows() {
     let mut decoder = decoder(Vec::new());
     decoder.decode(br#"{"a":1}"#, 0).unwrap();
-    assert_eq!(decoder.flush().num_rows(), 1);
+    assert_eq!(decoder.rows.flush().num_rows(), 1);
 }
 
 #[test]

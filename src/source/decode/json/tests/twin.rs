@@ -276,7 +276,7 @@ proptest! {
                 (twin, got) => prop_assert!(false, "{}: {:?}, but the twin {:?}", text, got, twin),
             }
         }
-        let batch = decoder.flush();
+        let batch = decoder.rows.flush();
         let positions = batch.column(schema.fields().len()).clone();
         let rows = StructArray::from(batch.project(&(0..schema.fields().len()).collect::<Vec<_>>()).unwrap());
         prop_assert_eq!(batch.num_rows(), want.len());
@@ -323,7 +323,7 @@ proptest! {
         let mut decoder = JsonDecoder::new(schema(), false).unwrap();
         for record in [bytes, format!("{{\"l\":{text}").into_bytes(), format!("{{\"m\":{{\"{text}\":{text}}}}}").into_bytes()] {
             let good = decoder.decode(&record, 0).is_ok();
-            prop_assert_eq!(decoder.flush().num_rows(), usize::from(good));
+            prop_assert_eq!(decoder.rows.flush().num_rows(), usize::from(good));
         }
     }
 }
