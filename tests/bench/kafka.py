@@ -40,7 +40,8 @@ def binary():
 
 
 def topic(broker, name, partitions):
-    for done in AdminClient({"bootstrap.servers": broker}).create_topics([NewTopic(name, partitions, 1)]).values():
+    admin = AdminClient({"bootstrap.servers": broker})
+    for done in admin.create_topics([NewTopic(name, partitions, 1)]).values():
         done.result()
     return name
 
@@ -120,7 +121,7 @@ def throughput(a, program, broker):
 
 def spark(a, folder, broker):
     peers = os.environ.get("HUDI_PEERS") or os.path.join(CACHE, "hudi-peers")
-    subprocess.run([os.path.join(PEERS, "setup")], check=True)
+    subprocess.run([os.path.join(PEERS, "setup"), "kafka"], check=True)
     results = os.path.join(a.work, "spark-kafka.jsonl")
     if os.path.exists(results):
         os.remove(results)
@@ -214,15 +215,17 @@ def main():
     a = p.parse_args()
     os.makedirs(a.work, exist_ok=True)
     program = a.binary or binary()
-    peers = {**os.environ, "PEERS_DIR": os.path.join(a.work, "peers"), "SVC_KAFKA_JIT": "full"}
-    broker = subprocess.run([SVC, "start", "kafka", "--port", "0"], env=peers, check=True, capture_output=True, text=True).stdout.strip()
+    peers = {**os.environ, "PEERS_DIR": os.path.join(a.work, "peers")}
+    held = subprocess.Popen([SVC, "hold", "kafka"], env=peers, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    broker = held.stdout.readline().strip()
     try:
         if a.skip != "throughput":
             throughput(a, program, broker)
         if a.skip != "latency":
             latency(a, program, broker)
     finally:
-        subprocess.run([SVC, "wipe", "kafka"], env=peers)
+        held.stdin.close()  # ends the broker, and its data
+        held.wait()
 
 
 if __name__ == "__main__":
