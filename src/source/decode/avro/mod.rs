@@ -2,7 +2,7 @@
 //!
 //! Knows one reader schema, the writers' schemas it was taught, and one record at a time; no Kafka and no registry. Look at
 //! [`AvroDecoder`] first. `plan` brings a writer's schema together with the reader's, `default` writes out what the writer
-//! lacks, `read` follows a plan into the [`columns`](super::columns); `tests/twin` compares with the `apache-avro` crate, which
+//! lacks, `read` follows a plan into the `columns`; `tests/twin` compares with the `apache-avro` crate, which
 //! decodes value by value. Invariants: rows stand in the order of [`AvroDecoder::decode`], whichever schemas their writers had;
 //! a value is stored exactly, or the record is refused; a refused record leaves no trace.
 //!

@@ -1,7 +1,7 @@
 //! JSON objects to Arrow columns by a schema-driven scanner: no tape, no tree, nothing boxed for a row.
 //!
 //! Knows one schema and one record at a time, no file and no source. Look at [`JsonDecoder`] first. `scan` reads strict
-//! JSON, `fill` decides which value goes into which of the [`columns`]; `tests/twin`
+//! JSON, `fill` decides which value goes into which of the `columns`; `tests/twin`
 //! is the slow and obvious decoder that it is compared with. Invariants: a value is stored exactly (a double: the nearest one) or
 //! the record is refused; a refused record leaves no trace.
 //!
