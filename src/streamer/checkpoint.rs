@@ -110,12 +110,14 @@ pub(super) fn tell(resume: Option<&str>, stored: Option<&Stored>, commits: usize
     }
 }
 
-/// Whether the flags that count once per distinct value have counted: a commit carries their copies.
+/// Whether the flags that count once per distinct value have counted: a commit carries their copies. Where commits are to
+/// carry nothing they never count, and no commit is owed to them.
 pub(super) fn has_counted(stored: Option<&Stored>, config: &CheckpointConfig) -> bool {
     let kept = |flag: &Option<String>, copy: fn(&Stored) -> &Option<String>| {
         flag.is_none() || stored.is_some_and(|s| copy(s) == flag)
     };
-    kept(&config.checkpoint, |s| &s.reset_key) && kept(&config.ignore_checkpoint, |s| &s.ignore_key)
+    config.force_skip
+        || kept(&config.checkpoint, |s| &s.reset_key) && kept(&config.ignore_checkpoint, |s| &s.ignore_key)
 }
 
 /// Puts the checkpoint into a commit's extra metadata, in both spellings.
@@ -186,6 +188,24 @@ mod tests {
             assert_eq!(got.as_deref(), want, "{name}");
         }
         assert!(resume(Some(&stored(None, Some("5"), None)), &flags(Some("5"), None)).is_err());
+    }
+
+    #[test]
+    fn a_flag_has_counted_when_a_commit_carries_it() {
+        let skip = CheckpointConfig { force_skip: true, ..flags(Some("5"), None) };
+        let cases = [
+            ("no flag", None, flags(None, None), true),
+            ("no commit", None, flags(Some("5"), None), false),
+            ("not yet", Some(stored(Some("7"), None, None)), flags(Some("5"), None), false),
+            ("another one", Some(stored(Some("7"), Some("4"), None)), flags(Some("5"), None), false),
+            ("it has", Some(stored(Some("7"), Some("5"), None)), flags(Some("5"), None), true),
+            ("one of two", Some(stored(Some("7"), Some("5"), None)), flags(Some("5"), Some("a")), false),
+            ("both", Some(stored(Some("7"), Some("5"), Some("a"))), flags(Some("5"), Some("a")), true),
+            ("no commit is to carry it", None, skip, true),
+        ];
+        for (name, stored, config, want) in cases {
+            assert_eq!(has_counted(stored.as_ref(), &config), want, "{name}");
+        }
     }
 
     #[test]

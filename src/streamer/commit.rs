@@ -18,7 +18,7 @@ impl Streamer {
     /// A batch without rows whose position moved: an empty commit keeps the position.
     pub(super) async fn commit_nothing(
         &mut self,
-        timeline: &Timeline,
+        timeline: Timeline,
         table_schema: Option<TableSchema>,
         frozen: Option<TableSchema>,
         mut stages: Stages,
@@ -39,9 +39,12 @@ impl Streamer {
                         "no commit keeps the position: {why}; this process remembers it"
                     );
                 }
+                self.keep_quiet(report.checkpoint);
                 return Ok(Outcome::NoNewData);
             }
         };
+        // Only now: a round that writes nothing leaves another writer's open instant alone.
+        let timeline = self.clear(timeline).await?;
         if self.config.run.dry_run || self.config.run.explain {
             stages.leave();
             report.emit_dry_run(&stages);
@@ -49,7 +52,7 @@ impl Streamer {
         }
         self.ensure_table(&writer).await?;
         let schemas = Schemas { writer, inferred: frozen };
-        self.write(Work::Nothing, None, timeline, &schemas, &mut stages, &mut report).await?;
+        self.write(Work::Nothing, None, &timeline, &schemas, &mut stages, &mut report).await?;
         self.committed(stages, report).await
     }
 

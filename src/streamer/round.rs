@@ -174,16 +174,15 @@ impl Streamer {
             if self.quiet.is_none() {
                 tracing::info!(checkpoint = resume, "no new data: the source's checkpoint has not changed");
             }
-            self.quiet = Some((resume.unwrap_or_default(), Instant::now()));
+            self.keep_quiet(resume.unwrap_or_default());
             return Ok(Outcome::NoNewData);
         }
         self.quiet = None;
         report.checkpoint = fetch.checkpoint.clone().unwrap_or_default();
-        let timeline = self.clear(timeline).await?;
-
         let Some(batches) = &fetch.batches else {
-            return self.commit_nothing(&timeline, table_schema, frozen, stages, report).await;
+            return self.commit_nothing(timeline, table_schema, frozen, stages, report).await;
         };
+        let timeline = self.clear(timeline).await?;
         let progress = Progress::follow(report.bytes_read, batches.bytes_read.clone(), !self.config.run.no_progress);
 
         stages.enter("transform");
@@ -229,11 +228,17 @@ impl Streamer {
     /// and the schema provider only now and then.
     async fn is_quiet(&self) -> Result<bool> {
         match &self.quiet {
-            Some((position, looked)) if looked.elapsed() < LOOK_AGAIN => {
-                Ok(self.source.has_nothing_after(position).await?)
-            }
+            Some((position, looked)) if looked.elapsed() < LOOK_AGAIN => tokio::select! {
+                nothing = self.source.has_nothing_after(position) => Ok(nothing?),
+                () = self.stop.cancelled() => Err(Error::Interrupted),
+            },
             _ => Ok(false),
         }
+    }
+
+    /// There is nothing after this position, and the table has just been looked at.
+    pub(super) fn keep_quiet(&mut self, position: String) {
+        self.quiet = Some((position, Instant::now()));
     }
 
     fn operation_name(&self) -> &'static str {
@@ -258,7 +263,7 @@ impl Streamer {
     }
 
     /// The timeline to write on: cleared of what failed writes left, which a dry run only tells of.
-    async fn clear(&mut self, timeline: Timeline) -> Result<Timeline> {
+    pub(super) async fn clear(&mut self, timeline: Timeline) -> Result<Timeline> {
         let Some(table) = &mut self.table else { return Ok(timeline) };
         if !self.config.run.dry_run && !self.config.run.explain {
             return open::clear(table, timeline, &self.metrics).await;

@@ -51,7 +51,6 @@ const RENAMED: &[(&str, &str)] = &[
     ("ssl.truststore.certificates", "ssl.ca.pem"),
     ("ssl.keystore.certificate.chain", "ssl.certificate.pem"),
     ("ssl.keystore.key", "ssl.key.pem"),
-    ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.token.endpoint.url"),
 ];
 
 /// Settings that carry Java code, and what to do instead.

@@ -43,14 +43,7 @@ fn trips(latest: u32) -> Trips {
     registry.answer("/schemas/ids/12", text(NEW));
     let model = Model::new(&["id", "ts", "note", "qty", "addr"]);
     let job = KafkaJob::new(Broker::shared().topic("trip", 1), NEW, model, |call| {
-        call.flag("--source-class", "AvroKafkaSource")
-            .flag("--schemaprovider-class", "SchemaRegistryProvider")
-            .without("hoodie.streamer.schemaprovider.source.schema.file")
-            .conf("schema.registry.url", registry.url())
-            .conf(
-                "hoodie.streamer.schemaprovider.registry.url",
-                format!("{}/subjects/trip-value/versions/latest", registry.url()),
-            )
+        call.registered_avro(registry.url(), "trip-value")
     });
     let trips = Trips { job, registry };
     trips.latest_is(latest);

@@ -43,6 +43,43 @@ fn an_empty_topic_makes_an_empty_table_with_a_position() {
     assert_eq!(ids(&job.table), ["b0"]);
 }
 
+/// Without a schema there is no table to keep the position, which counts all the same: what comes from now on is read.
+#[test]
+fn the_end_is_remembered_where_no_table_can_be_made() {
+    needs_peers!();
+    let mut job = job("later", 1);
+    job.call = job.call.clone().without("--schemaprovider-class").without("auto.offset.reset");
+    job.call = job.call.clone().without("hoodie.streamer.schemaprovider.source.schema.file").switch("--continuous");
+    job.topic.send(0, &[event("old", 1)]);
+    let running = job.call.start();
+    wait_for("the first look at the topic", || running.said().contains("no commit keeps the position"));
+    assert!(job.table.timeline().is_empty());
+    job.topic.send(0, &[event("new", 2)]);
+    wait_for("the commit of what came since", || job.table.commits().len() == 1);
+    running.signal("TERM");
+    let said = running.finish().ok().stderr;
+    assert_eq!(said.matches("no commit keeps the position").count(), 1, "{said}");
+    job.stands_at(&[2]);
+    for reader in READERS {
+        assert_eq!(ids_by(reader, &job.table), ["new"], "{reader:?}");
+    }
+}
+
+/// A position given by hand is kept also where nothing is read from there, or it would be forgotten with the flag.
+#[test]
+fn a_position_at_the_end_counts() {
+    needs_peers!();
+    let job = job("skipped", 1);
+    job.topic.send(0, &[event("a", 1), event("b", 2)]);
+    job.commits(&job.call.clone().flag("--source-limit", "1"));
+    let skips = job.call.clone().flag("--checkpoint", job.topic.position(&[2]));
+    job.commits(&skips);
+    job.stands_at(&[2]);
+    job.makes_no_instant(&skips);
+    job.makes_no_instant(&job.call);
+    assert_eq!(ids(&job.table), ["a"]);
+}
+
 /// Hudi's default is the end, and it counts once: the position is in the table from then on.
 #[test]
 fn the_default_is_the_end_of_the_topic() {

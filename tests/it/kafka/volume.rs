@@ -171,13 +171,6 @@ fn avro_messages_of_all_kinds_become_a_table() {
     let (registry, subject) = (Registry::shared(), "volume-value");
     let [old, new] = [OLD, NEW].map(|schema| registry.register(subject, schema));
     becomes_a_table("volume-avro", &move |event| avro_of(event, old, new), |call| {
-        call.flag("--source-class", "AvroKafkaSource")
-            .flag("--schemaprovider-class", "SchemaRegistryProvider")
-            .without("hoodie.streamer.schemaprovider.source.schema.file")
-            .conf("schema.registry.url", registry.url())
-            .conf(
-                "hoodie.streamer.schemaprovider.registry.url",
-                format!("{}/subjects/{subject}/versions/latest", registry.url()),
-            )
+        call.registered_avro(registry.url(), subject)
     });
 }

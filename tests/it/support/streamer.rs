@@ -46,6 +46,18 @@ impl Streamer {
             .conf("hoodie.streamer.source.kafka.topic", topic.name())
     }
 
+    /// The same call for Avro whose schemas are in a registry, the newest of `subject` being the source schema.
+    pub fn registered_avro(self, registry: &str, subject: &str) -> Streamer {
+        self.flag("--source-class", "AvroKafkaSource")
+            .flag("--schemaprovider-class", "SchemaRegistryProvider")
+            .without("hoodie.streamer.schemaprovider.source.schema.file")
+            .conf("schema.registry.url", registry)
+            .conf(
+                "hoodie.streamer.schemaprovider.registry.url",
+                format!("{registry}/subjects/{subject}/versions/latest"),
+            )
+    }
+
     fn base(scratch: &Scratch) -> Streamer {
         if !scratch.path("schema.avsc").exists() {
             scratch.file("schema.avsc", BASE_SCHEMA);
