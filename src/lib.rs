@@ -17,7 +17,7 @@
 //! | `front` | arguments in, exit code out |
 //! | `demo` | a continuous Kafka job that brings its own cluster and events |
 //! | [`streamer`] | the daemon: one round, the loop around it, checkpoints, shutdown |
-//! | [`source`] | files and topics decoded straight to Arrow, and the next checkpoint; knows no table |
+//! | [`source`] | files and topics as Arrow, and the next checkpoint; knows no table |
 //! | [`transform`] | SQL over `<SRC>`, chained; knows no keys |
 //! | [`service`] | what keeps a table whole: rollback (later compaction, clean, archive); sees tables, never sources |
 //! | [`sync`] | catalogs that learn of a commit (later Hive) |
@@ -25,12 +25,14 @@
 //! | [`index`] | which file group holds a key |
 //! | [`record`] | record key, partition path, ordering value; one row a key; merge rules |
 //! | [`schema`] | schema providers and registries, Avro ⇄ Arrow, inference, evolution |
+//! | [`codec`] | JSON and Avro to Arrow, Arrow to Avro: plans made once from a schema; no I/O |
 //! | [`table`] | the Hudi table on storage: properties, timeline, file groups, base files, markers |
 //! | [`storage`] | object stores and what we add: atomic create, listing, fault points |
 //! | [`config`] | properties files, layering, the registry of every key; seen by all, sees nobody |
 //! | [`observe`] | log, progress, metrics, health; seen by all, sees nobody |
 
 pub mod cli;
+pub mod codec;
 pub mod config;
 mod demo;
 pub mod error;

@@ -1,14 +1,14 @@
-//! Where rows come from: files and topics, decoded straight to Arrow, and the position after them.
+//! Where rows come from: files and topics, decoded straight to Arrow by `codec`, and the position after them.
 //!
 //! Knows schemas and storage; no table, no keys. Look at [`Source`] first. Invariants: a [`Fetch`] can be read more than
 //! once and gives the same rows in the same order (partition 0 first); a row's position
 //! is the only thing that later stages carry along, and only [`Source::describe`] can read it.
 
-pub mod decode;
 pub mod dfs;
 pub mod kafka;
 mod reject;
 
+pub use crate::codec::POSITION_COLUMN;
 pub use reject::{BadRecords, Reason, Rejected, Rejects};
 
 use crate::schema::TableSchema;
@@ -17,9 +17,6 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Name of the hidden column (UInt64, not null, last) that says where a row came from; present when asked for.
-pub const POSITION_COLUMN: &str = "_hoodie_streamer_source_position";
 
 /// Name of the hidden column (Binary, behind the position) that makes a row a tombstone: the key of a message without a value,
 /// as it came, empty if it had none; null for ordinary rows. All else in the row means nothing. Present when the
@@ -180,17 +177,17 @@ pub enum Error {
     )]
     QuarantineFull { records: u64, bytes: u64 },
     #[error(transparent)]
-    Schema(#[from] decode::json::JsonError),
+    Schema(#[from] crate::codec::json::JsonError),
     #[error(transparent)]
-    Avro(decode::avro::AvroError),
+    Avro(crate::codec::avro::AvroError),
     #[error(transparent)]
     TableSchema(#[from] crate::schema::Error),
     #[error("{file}: {cause}")]
-    LineTooLong { file: String, cause: decode::lines::LineTooLong },
+    LineTooLong { file: String, cause: crate::codec::lines::LineTooLong },
     #[error("{file}: {why}")]
     Unreadable { file: String, why: String },
     #[error("the schema cannot be inferred: {0}")]
-    Inference(#[from] decode::infer::InferError),
+    Inference(#[from] crate::codec::infer::InferError),
     #[error("the Kafka client cannot be made: {why}")]
     KafkaClient { why: String },
     #[error("cannot {doing} of topic {topic} (brokers {brokers}): {why}")]

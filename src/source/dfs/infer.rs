@@ -1,10 +1,10 @@
 //! The schema of a whole batch, found by reading it once more, on all workers.
 
-use super::super::decode::infer::{Inferred, SchemaInference};
 use super::super::{Error, Rejects, Result};
 use super::Input;
 use super::pieces::{Part, pack};
 use super::read::{PartReader, undecoded};
+use crate::codec::infer::{Inferred, SchemaInference};
 use crate::config::BadRecordPolicy;
 use crate::storage::FileInfo;
 use futures::{StreamExt, TryStreamExt};

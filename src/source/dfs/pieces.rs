@@ -1,9 +1,9 @@
 //! Files cut into pieces of about 32 MiB, each a partition of a plan that decodes on the thread that polls it.
 
-use super::super::decode::json::JsonDecoder;
 use super::super::{Error, POSITION_COLUMN, Rejects, Result};
 use super::Input;
 use super::read::PieceReader;
+use crate::codec::json::JsonDecoder;
 use crate::config::BadRecordsConfig;
 use crate::storage::{FileInfo, Storage};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};

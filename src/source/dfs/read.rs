@@ -1,10 +1,10 @@
 //! Reading: chunks of a file to lines, lines to batches. Asynchronous where it waits, synchronous where it computes.
 
-use super::super::decode::json::{JsonDecoder, JsonError};
-use super::super::decode::lines::{Line, LineSplitter, LineTooLong};
 use super::super::{Error, Reason, Rejected, Rejects, Result};
 use super::Input;
 use super::pieces::{Part, is_gzip, pack};
+use crate::codec::json::{JsonDecoder, JsonError};
+use crate::codec::lines::{Line, LineSplitter, LineTooLong};
 use crate::storage::FileInfo;
 use arrow::array::RecordBatch;
 use bytes::Bytes;

@@ -1,9 +1,9 @@
 //! Values to rows, whatever they are written in.
 
-use super::super::decode::avro::{AvroDecoder, AvroError, Decoded, Framing};
-use super::super::decode::json::JsonDecoder;
-use super::super::decode::rows::Rows;
 use super::super::{Error, Reason, Result};
+use crate::codec::avro::{AvroDecoder, AvroError, Decoded, Framing};
+use crate::codec::json::JsonDecoder;
+use crate::codec::rows::Rows;
 use crate::schema::{Registry, TableSchema};
 use std::collections::HashMap;
 

@@ -1,9 +1,9 @@
 //! The schema of a round without a schema provider: its messages are read once more for it.
 
-use super::super::decode::infer::{Inferred, SchemaInference};
 use super::super::{Error, Result};
 use super::lane::{Lane, Read, Taken, locked};
 use super::ranges::OffsetRange;
+use crate::codec::infer::{Inferred, SchemaInference};
 use std::sync::{Arc, Mutex};
 
 /// Reads the ranges in order; bad messages leave no trace here and are told of when the rows are read.

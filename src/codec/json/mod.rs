@@ -74,7 +74,7 @@ pub struct JsonDecoder {
 }
 
 impl JsonDecoder {
-    /// `with_positions` appends [`POSITION_COLUMN`](crate::source::POSITION_COLUMN). Fails for a type that JSON cannot fill.
+    /// `with_positions` appends [`POSITION_COLUMN`](crate::codec::POSITION_COLUMN). Fails for a type that JSON cannot fill.
     pub fn new(schema: SchemaRef, with_positions: bool) -> Result<JsonDecoder, JsonError> {
         Ok(JsonDecoder { rows: Rows::new(&schema, with_positions)? })
     }

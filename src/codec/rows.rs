@@ -1,7 +1,7 @@
 //! The rows of a batch in the making, whatever they are decoded from.
 
+use super::POSITION_COLUMN;
 use super::columns::{Record, Unsupported, take};
-use crate::source::POSITION_COLUMN;
 use arrow::array::{RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use std::sync::Arc;

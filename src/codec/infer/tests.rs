@@ -1,5 +1,5 @@
 use super::*;
-use crate::source::decode::json::JsonDecoder;
+use crate::codec::json::JsonDecoder;
 use arrow::array::Array;
 use proptest::prelude::*;
 use serde_json::Value;

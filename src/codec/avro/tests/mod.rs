@@ -1,7 +1,7 @@
 //! What records of which writers become, in vectors; `twin` compares with another decoder.
 
 use super::*;
-use crate::source::POSITION_COLUMN;
+use crate::codec::POSITION_COLUMN;
 use arrow::array::*;
 use arrow::datatypes::Int64Type;
 

@@ -1,7 +1,7 @@
 //! Records that are none, and what is left of them: nothing.
 
 use super::*;
-use crate::source::decode::rows::MAX_BATCH_BYTES;
+use crate::codec::rows::MAX_BATCH_BYTES;
 
 #[test]
 fn bad_records_leave_no_trace_among_good_ones() {

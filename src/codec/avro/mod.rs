@@ -21,6 +21,7 @@
 //! | all else: long → int, double → float, millis → micros, … | the schema is refused, whatever its values |
 
 mod default;
+mod encode;
 mod plan;
 mod read;
 
@@ -32,6 +33,8 @@ use hashbrown::HashMap;
 use plan::RecordPlan;
 use read::Cursor;
 use std::fmt;
+
+pub use encode::AvroEncoder;
 
 /// How a record says which schema it was written with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +61,8 @@ pub enum Writer {
     Id(u32),
     /// The source schema itself.
     Same,
+    /// The schema that a log block carries.
+    Block,
 }
 
 impl fmt::Display for Writer {
@@ -65,6 +70,7 @@ impl fmt::Display for Writer {
         match self {
             Writer::Id(id) => write!(f, "schema id {id}"),
             Writer::Same => f.write_str("the source schema"),
+            Writer::Block => f.write_str("the log block's schema"),
         }
     }
 }
@@ -92,6 +98,12 @@ pub enum AvroError {
     /// The source schema must change, whatever the records.
     #[error("field {field} is {data_type} in the schema, which Avro does not fill")]
     UnsupportedType { field: String, data_type: String },
+    /// A value that cannot be written; rows count from 0 in the batch.
+    #[error("field {field} of row {row} cannot be written as Avro: {why}")]
+    Unwritable { field: String, row: usize, why: String },
+    /// A batch that was not made for the schema.
+    #[error("field {field} cannot be written as Avro: {why}")]
+    Batch { field: String, why: String },
 }
 
 impl AvroError {
@@ -104,6 +116,8 @@ impl AvroError {
             AvroError::Mismatch { .. } => "avro-schema-mismatch",
             AvroError::Schema { .. } => "avro-schema",
             AvroError::UnsupportedType { .. } => "avro-unsupported-type",
+            AvroError::Unwritable { .. } => "avro-unwritable",
+            AvroError::Batch { .. } => "avro-batch",
         }
     }
 }
@@ -126,14 +140,14 @@ type Plans = HashMap<u32, Result<RecordPlan, AvroError>, foldhash::fast::FixedSt
 pub struct AvroDecoder {
     pub rows: Rows,
     reader: AvroSchema,
-    /// Of the source schema itself.
-    bare: Option<RecordPlan>,
+    /// Of records that do not say who wrote them.
+    bare: Option<(RecordPlan, Writer)>,
     /// By id. A schema that cannot be brought to the reader's fails each of its records.
     plans: Plans,
 }
 
 impl AvroDecoder {
-    /// `with_positions` appends [`POSITION_COLUMN`](crate::source::POSITION_COLUMN). Fails for a type that Avro does not fill,
+    /// `with_positions` appends [`POSITION_COLUMN`](crate::codec::POSITION_COLUMN). Fails for a type that Avro does not fill,
     /// and none of those that [`TableSchema`] lets pass is one.
     pub fn new(reader: &TableSchema, framing: Framing, with_positions: bool) -> Result<AvroDecoder, AvroError> {
         let rows = Rows::new(&reader.arrow, with_positions)?;
@@ -142,10 +156,21 @@ impl AvroDecoder {
             Framing::Confluent => None,
             Framing::Bare => {
                 let plan = plan::plan(&schema, &schema, reader.arrow.fields());
-                Some(plan.map_err(|misfit| refused(misfit, Writer::Same))?)
+                Some((plan.map_err(|misfit| refused(misfit, Writer::Same))?, Writer::Same))
             }
         };
         Ok(AvroDecoder { rows, reader: schema, bare, plans: Plans::default() })
+    }
+
+    /// For the records of a log block: all written with `writer_json`, without a header, and read as `reader`, which may have
+    /// fewer fields (the rest is passed over) or more and wider ones. Meta columns are fields like others.
+    pub fn of_writer(reader: &TableSchema, writer_json: &str) -> Result<AvroDecoder, AvroError> {
+        let rows = Rows::new(&reader.arrow, false)?;
+        let schema = parse(&reader.given, Writer::Same)?;
+        let writer = parse_writer(writer_json, Writer::Block)?;
+        let plan = plan::plan(&writer, &schema, reader.arrow.fields());
+        let plan = plan.map_err(|misfit| refused(misfit, Writer::Block))?;
+        Ok(AvroDecoder { rows, reader: schema, bare: Some((plan, Writer::Block)), plans: Plans::default() })
     }
 
     /// Takes in a writer's schema, in which all names are defined. An error is also that of every record of this schema
@@ -165,7 +190,7 @@ impl AvroDecoder {
     #[inline]
     pub fn decode(&mut self, bytes: &[u8], position: u64) -> Result<Decoded, AvroError> {
         let (plan, writer, start) = match &self.bare {
-            Some(plan) => (plan, Writer::Same, 0),
+            Some((plan, writer)) => (plan, *writer, 0),
             None => {
                 let id = schema_id(bytes)?;
                 match self.plans.get(&id) {

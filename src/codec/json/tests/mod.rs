@@ -2,7 +2,7 @@ mod twin;
 mod values;
 
 use super::*;
-use crate::source::decode::rows::MAX_BATCH_BYTES;
+use crate::codec::rows::MAX_BATCH_BYTES;
 use arrow::array::{RecordBatch, UInt64Array};
 use arrow::datatypes::{DataType, Field, Fields, Schema, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
