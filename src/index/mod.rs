@@ -20,7 +20,7 @@ pub(crate) use places::PartitionPlaces;
 
 use crate::config::IndexConfig;
 use crate::record::{KeyedBatch, MergeRule, RowRef};
-use crate::table::{BaseFile, FileSystemView, Table};
+use crate::table::{FileSlice, FileSystemView, Table};
 use arrow::array::Array;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Tagged {
     /// twice) is listed once a group, as Hudi does.
     pub rows: Vec<TaggedRow>,
     /// File groups that hold at least one of the keys.
-    pub groups: Vec<BaseFile>,
+    pub groups: Vec<FileSlice>,
     /// Global indexes: stored rows that move away; the row of `groups[group]` with `rows[..]`'s key is deleted there.
     pub moves: Vec<Move>,
 }
@@ -117,15 +117,22 @@ pub async fn tag(
         let (batches, rows) = (batches.clone(), rows.clone());
         pool::blocking(move || look_up::IncomingKeys::new(batches, rows, global)).await
     };
-    let files: Vec<BaseFile> = view.latest_base_files().filter(|file| keys.of(file).is_some()).cloned().collect();
+    let mut slices = Vec::new();
+    let mut files = Vec::new();
+    for slice in view.partitions.values().flatten() {
+        if let Some(file) = slice.base_file.as_ref().filter(|file| keys.of(file).is_some()) {
+            files.push(file.clone());
+            slices.push(slice.clone());
+        }
+    }
     let look_up = look_up::LookUp {
         storage: table.storage.clone(),
         index_type: config.index_type,
         stored_ordering: stored_ordering.filter(|o| moving && o.rule.needs_stored_ordering()),
         keys,
     };
-    let hits = pool::run(workers, &CancellationToken::new(), files.clone(), move |file| look_up.hits(&file)).await?;
-    Ok(pool::blocking(move || settle::settle(Arc::unwrap_or_clone(batches), &rows, files, &hits, moving)).await)
+    let hits = pool::run(workers, &CancellationToken::new(), files, move |file| look_up.hits(&file)).await?;
+    Ok(pool::blocking(move || settle::settle(Arc::unwrap_or_clone(batches), &rows, slices, &hits, moving)).await)
 }
 
 /// The rows whose key is not stored yet (`--filter-dupes`); under a global index no partition may hold it.

@@ -3,22 +3,22 @@
 use super::look_up::Hit;
 use super::{Move, Tagged, TaggedRow, is_deleted};
 use crate::record::{KeyedBatch, RowRef};
-use crate::table::BaseFile;
+use crate::table::FileSlice;
 
-/// `hits`: what was found in each of `files`. `moving`: a record follows its partition path to another partition.
+/// `hits`: what was found in each of `slices`. `moving`: a record follows its partition path to another partition.
 pub(super) fn settle(
     batches: Vec<KeyedBatch>,
     rows: &[RowRef],
-    files: Vec<BaseFile>,
+    slices: Vec<FileSlice>,
     hits: &[Vec<Hit>],
     moving: bool,
 ) -> Tagged {
     let mut groups = Vec::new();
     let mut found: Vec<(Hit, u32)> = Vec::new();
-    for (file, hits) in files.into_iter().zip(hits) {
+    for (slice, hits) in slices.into_iter().zip(hits) {
         if !hits.is_empty() {
             found.extend(hits.iter().map(|hit| (*hit, groups.len() as u32)));
-            groups.push(file);
+            groups.push(slice);
         }
     }
     found.sort_unstable_by_key(|(hit, group)| (hit.position, *group));
@@ -54,13 +54,13 @@ mod tests {
     use crate::index::{filter_dupes, testing};
     use crate::table::InstantTime;
 
-    fn base_file(partition: &str) -> BaseFile {
-        BaseFile {
+    fn slice(partition: &str) -> FileSlice {
+        FileSlice {
             partition: partition.to_string(),
-            name: format!("{partition}.parquet"),
             file_id: partition.to_string(),
-            instant: InstantTime::parse("20240101000000000").unwrap(),
-            size: 1,
+            base_instant: InstantTime::parse("20240101000000000").unwrap(),
+            base_file: None,
+            log_files: Vec::new(),
         }
     }
 
@@ -76,8 +76,8 @@ mod tests {
         batch.deleted = Some(vec![deleted].into());
         let hits: Vec<_> =
             found.iter().map(|(_, stored_wins)| vec![Hit { position: 0, stored_wins: *stored_wins }]).collect();
-        let files = found.iter().map(|(partition, _)| base_file(partition)).collect();
-        let tagged = settle(vec![batch], &[row(0)], files, &hits, moving);
+        let slices = found.iter().map(|(partition, _)| slice(partition)).collect();
+        let tagged = settle(vec![batch], &[row(0)], slices, &hits, moving);
         let name = |group: u32| tagged.groups[group as usize].file_id.clone();
         (
             tagged.rows.iter().map(|row| row.group.map(name)).collect(),
@@ -121,10 +121,10 @@ mod tests {
     fn rows_keep_arrival_order_and_files_without_hits_are_no_groups() {
         let batch = testing::keyed(&[("a", "p", 1), ("b", "p", 1), ("c", "p", 1)]);
         let hit = |position| Hit { position, stored_wins: false };
-        let files = vec![base_file("f0"), base_file("f1"), base_file("f2")];
+        let slices = vec![slice("f0"), slice("f1"), slice("f2")];
         let rows = [row(2), row(0), row(1)];
-        let tagged = settle(vec![batch], &rows, files, &[vec![hit(2)], vec![], vec![hit(0), hit(2)]], false);
-        let groups: Vec<&str> = tagged.groups.iter().map(|file| file.file_id.as_str()).collect();
+        let tagged = settle(vec![batch], &rows, slices, &[vec![hit(2)], vec![], vec![hit(0), hit(2)]], false);
+        let groups: Vec<&str> = tagged.groups.iter().map(|slice| slice.file_id.as_str()).collect();
         assert_eq!(groups, ["f0", "f2"]);
         let got: Vec<_> = tagged.rows.iter().map(|tagged| (tagged.row, tagged.group)).collect();
         assert_eq!(got, [(row(2), Some(1)), (row(0), None), (row(1), Some(0)), (row(1), Some(1))]);

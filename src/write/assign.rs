@@ -8,7 +8,7 @@ use super::{Error, Result, WriteContext, WriteStatus};
 use crate::config::{Operation, WriteConfig};
 use crate::index::{PartitionPlaces, Tagged, is_deleted, pool};
 use crate::record::{KeyedBatch, RowRef};
-use crate::table::{BaseFile, CommitMetadata, FileSystemView, WriteStat};
+use crate::table::{CommitMetadata, FileSlice, FileSystemView, WriteStat};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Task {
     fn weight(&self, average_record_size: u64) -> u64 {
         match self {
             Task::Create { rows, .. } => rows.len() as u64 * average_record_size,
-            Task::Merge(task) => task.base.size + task.rows.len() as u64 * average_record_size,
+            Task::Merge(task) => base_size(&task.slice) + task.rows.len() as u64 * average_record_size,
         }
     }
 }
@@ -47,11 +47,11 @@ type Inserts = BTreeMap<String, Vec<RowRef>>;
 /// (`SparkRejectUpdateStrategy`): it would be lost when the clustering completes.
 pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> Result<Plan> {
     let Tagged { batches, rows, groups, moves } = tagged;
-    if let Some(file) = groups.iter().find(|file| is_clustering(view, file)) {
-        return Err(Error::PendingClustering { partition: file.partition.clone(), file_id: file.file_id.clone() });
+    if let Some(slice) = groups.iter().find(|slice| is_clustering(view, slice)) {
+        return Err(Error::PendingClustering { partition: slice.partition.clone(), file_id: slice.file_id.clone() });
     }
     let keeps_duplicates = context.operation == Operation::Insert && context.config.allow_duplicate_on_inserts;
-    let mut merges: Vec<MergeTask> = groups.into_iter().map(|base| MergeTask::new(base, false)).collect();
+    let mut merges: Vec<MergeTask> = groups.into_iter().map(|slice| MergeTask::new(slice, false)).collect();
     let places = PartitionPlaces::new(&batches);
     let mut by_place: Vec<Vec<RowRef>> = vec![Vec::new(); places.paths.len()];
     for tagged in rows {
@@ -69,18 +69,18 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
     let profile = profile(context.operation, &merges, &inserts);
 
     let mut by_file_id: HashMap<String, usize> =
-        merges.iter().enumerate().map(|(at, merge)| (merge.base.file_id.clone(), at)).collect();
+        merges.iter().enumerate().map(|(at, merge)| (merge.slice.file_id.clone(), at)).collect();
     let mut creates = Vec::new();
     let average = context.average_record_size.max(1);
     for (partition, rows) in inserts {
         let mut rest = rows.as_slice();
-        for file in small_files(&context.config, view, &partition) {
-            let room = usize::try_from(context.config.parquet.max_file_size.saturating_sub(file.size) / average);
+        for slice in small_files(&context.config, view, &partition) {
+            let room = usize::try_from(context.config.parquet.max_file_size.saturating_sub(base_size(slice)) / average);
             let (packed, left) = rest.split_at(room.unwrap_or(usize::MAX).min(rest.len()));
             rest = left;
             if !packed.is_empty() {
-                let at = *by_file_id.entry(file.file_id.clone()).or_insert_with(|| {
-                    merges.push(MergeTask::new(file.clone(), keeps_duplicates));
+                let at = *by_file_id.entry(slice.file_id.clone()).or_insert_with(|| {
+                    merges.push(MergeTask::new(slice.clone(), keeps_duplicates));
                     merges.len() - 1
                 });
                 merges[at].rows.extend_from_slice(packed);
@@ -99,16 +99,23 @@ fn small_files<'a>(
     config: &WriteConfig,
     view: &'a FileSystemView,
     partition: &str,
-) -> impl Iterator<Item = &'a BaseFile> {
+) -> impl Iterator<Item = &'a FileSlice> {
     let limit = config.small_file_limit;
     let slices = view.partitions.get(partition).into_iter().flatten();
-    let files = slices.filter(|slice| slice.log_files.is_empty()).filter_map(|slice| slice.base_file.as_ref());
-    files.filter(move |file| file.size < limit && !is_clustering(view, file))
+    slices.filter(move |slice| {
+        slice.log_files.is_empty()
+            && slice.base_file.as_ref().is_some_and(|file| file.size < limit)
+            && !is_clustering(view, slice)
+    })
 }
 
-fn is_clustering(view: &FileSystemView, file: &BaseFile) -> bool {
-    !view.pending_clustering.is_empty()
-        && view.pending_clustering.contains(&(file.partition.clone(), file.file_id.clone()))
+fn is_clustering(view: &FileSystemView, slice: &FileSlice) -> bool {
+    view.is_in_pending_clustering(&slice.partition, &slice.file_id)
+}
+
+/// Bytes of the base file; 0 where there is none.
+fn base_size(slice: &FileSlice) -> u64 {
+    slice.base_file.as_ref().map_or(0, |file| file.size)
 }
 
 fn rows_per_new_group(config: &WriteConfig, average_record_size: u64) -> usize {
@@ -123,7 +130,7 @@ fn rows_per_new_group(config: &WriteConfig, average_record_size: u64) -> usize {
 /// timeline.md §7.4: per partition its inserts, then its updated groups; small files do not count as updated yet.
 fn profile(operation: Operation, merges: &[MergeTask], inserts: &Inserts) -> CommitMetadata {
     let mut stats: BTreeMap<String, Vec<WriteStat>> = BTreeMap::new();
-    let partitions = inserts.keys().chain(merges.iter().map(|merge| &merge.base.partition));
+    let partitions = inserts.keys().chain(merges.iter().map(|merge| &merge.slice.partition));
     for partition in partitions {
         stats.entry(partition.clone()).or_insert_with(|| {
             vec![WriteStat {
@@ -134,9 +141,9 @@ fn profile(operation: Operation, merges: &[MergeTask], inserts: &Inserts) -> Com
         });
     }
     for merge in merges {
-        stats.entry(merge.base.partition.clone()).or_default().push(WriteStat {
-            file_id: merge.base.file_id.clone(),
-            prev_commit: merge.base.instant.to_string(),
+        stats.entry(merge.slice.partition.clone()).or_default().push(WriteStat {
+            file_id: merge.slice.file_id.clone(),
+            prev_commit: merge.slice.base_instant.to_string(),
             num_update_writes: (merge.rows.len() + merge.moved_away.len()) as u64,
             ..WriteStat::default()
         });

@@ -12,7 +12,7 @@ use crate::index::{KeyTable, incoming_ordering, is_deleted};
 use crate::record::{KeyedBatch, RowRef, ordering_column};
 use crate::schema::rewrite;
 use crate::table::base_file::Reader;
-use crate::table::{BaseFile, MarkerType};
+use crate::table::{BaseFile, FileSlice, MarkerType};
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{interleave_record_batch, take};
 use arrow::error::ArrowError;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// What happens to one file group.
 #[derive(Debug, PartialEq)]
 pub(super) struct MergeTask {
-    pub base: BaseFile,
+    pub slice: FileSlice,
     /// Updates of stored records, and inserts that are packed into the file.
     pub rows: Vec<RowRef>,
     /// Rows whose stored record leaves for another partition.
@@ -31,24 +31,27 @@ pub(super) struct MergeTask {
 }
 
 impl MergeTask {
-    pub(super) fn new(base: BaseFile, keeps_duplicates: bool) -> MergeTask {
-        MergeTask { base, rows: Vec::new(), moved_away: Vec::new(), keeps_duplicates }
+    pub(super) fn new(slice: FileSlice, keeps_duplicates: bool) -> MergeTask {
+        MergeTask { slice, rows: Vec::new(), moved_away: Vec::new(), keeps_duplicates }
     }
 }
 
 /// Writes the group's next slice.
 pub(super) fn merge(run: &Arc<Run>, batches: &Arc<Vec<KeyedBatch>>, task: MergeTask) -> Result<WriteStatus> {
-    let old_path = task.base.path();
+    let slice = &task.slice;
+    let old_path = slice.base_file.as_ref().map_or_else(|| slice.file_id.clone(), BaseFile::path);
     let merged = || -> Result<DataFile> {
-        let mut file = DataFile::create(run, &task.base.partition, &task.base.file_id, MarkerType::Merge)?;
-        file.stat().prev_commit = task.base.instant.to_string();
-        let reader = Reader::open(&run.context.table.storage, &old_path, task.base.size)?;
+        let mut file = DataFile::create(run, &slice.partition, &slice.file_id, MarkerType::Merge)?;
+        file.stat().prev_commit = slice.base_instant.to_string();
         let mut incoming = Incoming::new(batches.clone(), &task);
-        for batch in reader.batches(None, BATCH_ROWS)? {
-            let old = rewrite(&batch?, run.file_schema())?;
-            let fates = incoming.fates(run, &old)?;
-            let new = merge_batch(&mut file, &incoming, &old, &fates)?;
-            file.write(&new)?;
+        if let Some(base) = &slice.base_file {
+            let reader = Reader::open(&run.context.table.storage, &old_path, base.size)?;
+            for batch in reader.batches(None, BATCH_ROWS)? {
+                let old = rewrite(&batch?, run.file_schema())?;
+                let fates = incoming.fates(run, &old)?;
+                let new = merge_batch(&mut file, &incoming, &old, &fates)?;
+                file.write(&new)?;
+            }
         }
         for rows in incoming.never_met().chunks(BATCH_ROWS) {
             let (keys, columns) = gather(batches, rows)?;

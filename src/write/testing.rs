@@ -104,15 +104,20 @@ pub(crate) fn view<'a>(files: impl IntoIterator<Item = &'a BaseFile>) -> FileSys
     for file in files {
         let slices = view.partitions.entry(file.partition.clone()).or_default();
         slices.retain(|slice| slice.file_id != file.file_id);
-        slices.push(FileSlice {
-            partition: file.partition.clone(),
-            file_id: file.file_id.clone(),
-            base_instant: file.instant.clone(),
-            base_file: Some(file.clone()),
-            log_files: Vec::new(),
-        });
+        slices.push(slice(file));
     }
     view
+}
+
+/// A base file without log files.
+pub(crate) fn slice(file: &BaseFile) -> FileSlice {
+    FileSlice {
+        partition: file.partition.clone(),
+        file_id: file.file_id.clone(),
+        base_instant: file.instant.clone(),
+        base_file: Some(file.clone()),
+        log_files: Vec::new(),
+    }
 }
 
 /// A stored row.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::index::{Move, TaggedRow};
-use crate::table::{FileSlice, InstantTime};
-use crate::write::testing;
+use crate::table::{BaseFile, InstantTime};
+use crate::write::testing::{self, slice, view};
 
 const AVERAGE: u64 = 100;
 
@@ -9,20 +9,6 @@ fn base_file(partition: &str, file_id: &str, size: u64) -> BaseFile {
     let instant = InstantTime::parse("20240101000000000").unwrap();
     let name = format!("{file_id}_0-0-0_{instant}.parquet");
     BaseFile { partition: partition.to_string(), name, file_id: file_id.to_string(), instant, size }
-}
-
-fn view(files: &[BaseFile]) -> FileSystemView {
-    let mut view = FileSystemView::default();
-    for file in files {
-        view.partitions.entry(file.partition.clone()).or_default().push(FileSlice {
-            partition: file.partition.clone(),
-            file_id: file.file_id.clone(),
-            base_instant: file.instant.clone(),
-            base_file: Some(file.clone()),
-            log_files: Vec::new(),
-        });
-    }
-    view
 }
 
 /// Max file size 1,000 and small file limit 500, of records of 100 bytes.
@@ -48,7 +34,7 @@ fn new_rows(partition: &str, count: u32) -> Tagged {
 fn summary(plan: &Plan) -> Vec<String> {
     let of = |task: &Task| match task {
         Task::Create { partition, rows } => format!("new {partition} {}", rows.len()),
-        Task::Merge(task) => format!("{} +{} -{}", task.base.file_id, task.rows.len(), task.moved_away.len()),
+        Task::Merge(task) => format!("{} +{} -{}", task.slice.file_id, task.rows.len(), task.moved_away.len()),
     };
     plan.tasks.iter().map(of).collect()
 }
@@ -107,7 +93,7 @@ fn a_group_that_is_being_clustered_takes_no_inserts_and_no_updates() {
     assert_eq!(summary(&plan), ["new p 1"]);
 
     let mut update = new_rows("p", 1);
-    update.groups.push(base_file("p", "a", 1));
+    update.groups.push(slice(&base_file("p", "a", 1)));
     update.rows[0].group = Some(0);
     let refused = assign(&context(Operation::Upsert), update, &clustering).unwrap_err();
     assert_eq!(refused.code(), "write-pending-clustering");
@@ -117,6 +103,7 @@ fn a_group_that_is_being_clustered_takes_no_inserts_and_no_updates() {
 fn updates_moves_and_inserts_of_one_group_are_one_task() {
     let mut batch = testing::keyed(&[("a", "p", 1), ("b", "q", 2), ("c", "p", 3), ("gone", "p", 4), ("d", "p", 5)]);
     batch.deleted = Some(vec![false, false, false, true, false].into());
+    let files = [base_file("p", "f0", 100), base_file("p", "f1", 900)];
     let tagged = Tagged {
         batches: vec![batch],
         rows: vec![
@@ -127,11 +114,10 @@ fn updates_moves_and_inserts_of_one_group_are_one_task() {
             TaggedRow { row: row(4), group: Some(1) },
             TaggedRow { row: row(4), group: Some(0) },
         ],
-        groups: vec![base_file("p", "f0", 100), base_file("p", "f1", 900)],
+        groups: files.iter().map(slice).collect(),
         moves: vec![Move { row: row(1), group: 0 }],
     };
-    let files = view(&tagged.groups);
-    let plan = assign(&context(Operation::Upsert), tagged, &files).unwrap();
+    let plan = assign(&context(Operation::Upsert), tagged, &view(&files)).unwrap();
     assert_eq!(summary(&plan), ["f0 +3 -1", "f1 +1 -0", "new q 1"], "a delete of an unknown key is dropped");
 
     let profile = plan.workload_profile();
