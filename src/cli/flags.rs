@@ -81,7 +81,6 @@ const NO_SYNC: &str = "catalogs are not synced yet, run Hudi's sync tool after t
 const NO_CLUSTERING: &str = "clustering is not done yet, run it from Spark";
 const NO_BOOTSTRAP: &str = "bootstrap a table with Hudi on Spark";
 const BY_PAYLOAD: &str = "merge modes are of Hudi 1.x, choose a merge rule with --payload-class";
-const NO_MERGE_ON_READ: &str = "only copy-on-write tables are written, which are not compacted";
 
 pub(super) const FLAGS: &[Flag] = &[
     required(flag("--target-base-path", Kind::Value, "PATH", "", "Folder of the table; made when there is none")),
@@ -159,6 +158,31 @@ pub(super) const FLAGS: &[Flag] = &[
         "",
         "NoNewDataTerminationStrategy: end a continuous job that has nothing to do",
     ),
+    flag("--disable-compaction", Kind::Switch, "", "", "Merge-on-read: neither plan nor execute compactions"),
+    flag(
+        "--max-pending-compactions",
+        Kind::Value,
+        "COUNT",
+        "5",
+        "Merge-on-read, continuous: with more compactions waiting no round begins",
+    ),
+    flag(
+        "--retry-last-pending-inline-compaction",
+        Kind::Switch,
+        "",
+        "",
+        "Merge-on-read, one-shot: finish the last pending compaction before the round",
+    ),
+    flag(
+        "--compact-scheduling-weight",
+        Kind::Value,
+        "WEIGHT",
+        "1",
+        "Share of the workers that compaction beside ingestion has, against --delta-sync-scheduling-weight",
+    ),
+    flag("--compact-scheduling-minshare", Kind::Value, "WORKERS", "0", "Least workers of compaction"),
+    flag("--delta-sync-scheduling-weight", Kind::Value, "WEIGHT", "1", "Share of the workers that ingestion keeps"),
+    flag("--delta-sync-scheduling-minshare", Kind::Value, "WORKERS", "0", "Least workers that ingestion keeps"),
     flag("--dry-run", Kind::Switch, "", "", "Ours: do all but writing, and say what would be written"),
     flag("--explain", Kind::Switch, "", "", "Ours: print the plan of the round and stop"),
     flag("--log-json", Kind::Switch, "", "", "Ours: log lines as JSON"),
@@ -167,16 +191,9 @@ pub(super) const FLAGS: &[Flag] = &[
     idle("--spark-master", Kind::Value, NO_SPARK),
     idle("--spark-app-name", Kind::Value, NO_SPARK),
     idle("--enable-hive-support", Kind::Switch, NO_SPARK),
-    idle("--delta-sync-scheduling-weight", Kind::Value, NO_SPARK),
-    idle("--delta-sync-scheduling-minshare", Kind::Value, NO_SPARK),
-    idle("--compact-scheduling-weight", Kind::Value, NO_SPARK),
-    idle("--compact-scheduling-minshare", Kind::Value, NO_SPARK),
     idle("--cluster-scheduling-weight", Kind::Value, NO_SPARK),
     idle("--cluster-scheduling-minshare", Kind::Value, NO_SPARK),
-    idle("--disable-compaction", Kind::Switch, NO_MERGE_ON_READ),
-    idle("--max-pending-compactions", Kind::Value, NO_MERGE_ON_READ),
     idle("--max-pending-clustering", Kind::Value, NO_CLUSTERING),
-    refused("--retry-last-pending-inline-compaction", Kind::Switch, NO_MERGE_ON_READ),
     refused("--retry-last-pending-inline-clustering", Kind::Switch, NO_CLUSTERING),
     refused("--enable-hive-sync", Kind::Switch, NO_SYNC),
     refused("--enable-sync", Kind::Switch, NO_SYNC),

@@ -2,7 +2,7 @@
 
 use super::{
     BadRecordPolicy, BulkInsertSortMode, IndexType, KafkaCheckpointType, KeyGeneratorClass, OffsetReset, Operation,
-    ParquetCodec, PayloadClass, SourceClass, TableType, TimelineTimezone, TimestampType, Tombstones,
+    ParquetCodec, PayloadClass, SelectionStrategy, SourceClass, TableType, TimelineTimezone, TimestampType, Tombstones, TriggerStrategy,
 };
 
 /// A choice: words for what is done, and words that Hudi knows but we do not do yet.
@@ -283,6 +283,30 @@ pub(super) const REPORTERS: Choice<()> = Choice {
 };
 
 pub(super) const TERMINATIONS: Choice<()> = Choice { done: &[("NoNewDataTerminationStrategy", ())], later: &[] };
+
+pub(super) const COMPACTION_TRIGGERS: Choice<TriggerStrategy> = Choice {
+    done: &[
+        ("NUM_COMMITS", TriggerStrategy::NumCommits),
+        ("NUM_COMMITS_AFTER_LAST_REQUEST", TriggerStrategy::NumCommitsAfterLastRequest),
+        ("TIME_ELAPSED", TriggerStrategy::TimeElapsed),
+        ("NUM_OR_TIME", TriggerStrategy::NumOrTime),
+        ("NUM_AND_TIME", TriggerStrategy::NumAndTime),
+    ],
+    later: &[],
+};
+
+pub(super) const COMPACTION_STRATEGIES: Choice<SelectionStrategy> = Choice {
+    done: &[
+        ("LogFileSizeBasedCompactionStrategy", SelectionStrategy::LogFileSizeBased),
+        ("LogFileNumBasedCompactionStrategy", SelectionStrategy::LogFileNumBased),
+        ("BoundedIOCompactionStrategy", SelectionStrategy::BoundedIo),
+        ("DayBasedCompactionStrategy", SelectionStrategy::DayBased),
+        ("BoundedPartitionAwareCompactionStrategy", SelectionStrategy::BoundedPartitionAware),
+        ("UnBoundedPartitionAwareCompactionStrategy", SelectionStrategy::UnboundedPartitionAware),
+        ("UnBoundedCompactionStrategy", SelectionStrategy::Unbounded),
+    ],
+    later: &["PartitionRegexBasedCompactionStrategy", "CompositeCompactionStrategy"],
+};
 
 pub(super) const OFFSET_RESETS: Choice<OffsetReset> = Choice {
     done: &[("latest", OffsetReset::Latest), ("earliest", OffsetReset::Earliest), ("group", OffsetReset::Group)],

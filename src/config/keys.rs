@@ -115,6 +115,19 @@ keys! {
     RECONCILE = "hoodie.datasource.write.reconcile.schema", "false", "keep columns of the table that the input lacks";
     SET_NULL = "hoodie.write.set.null.for.missing.columns", "false", "fill such columns with null";
     COLUMN_DROP = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop", "false", "drop such columns";
+    TABLE_SERVICES = "hoodie.table.services.enabled", "true", "false: the job does not compact";
+    SERVICE_FAILURES = "hoodie.fail.writes.on.inline.table.service.exception", "true", "false: a one-shot job whose compaction fails behind its commit ends well, with a warning";
+    COMPACT_INLINE = "hoodie.compact.inline", "", "must say what the job does anyway: true for a one-shot job on a merge-on-read table without --disable-compaction";
+    COMPACT_SCHEDULE_INLINE = "hoodie.compact.schedule.inline", "false", "true with --disable-compaction: the job makes plans, `hudi-streamer compact` or Spark executes them";
+    COMPACT_TRIGGER = "hoodie.compact.inline.trigger.strategy", "NUM_COMMITS", "when a compaction is due: NUM_COMMITS, NUM_COMMITS_AFTER_LAST_REQUEST, TIME_ELAPSED, NUM_OR_TIME or NUM_AND_TIME";
+    COMPACT_COMMITS = "hoodie.compact.inline.max.delta.commits", "5", "delta commits after which a compaction is due";
+    COMPACT_SECONDS = "hoodie.compact.inline.max.delta.seconds", "3600", "seconds after which a compaction is due";
+    COMPACT_STRATEGY = "hoodie.compaction.strategy", "LogFileSizeBasedCompactionStrategy", "what a compaction takes: LogFileSizeBased-, LogFileNumBased-, BoundedIO-, DayBased-, BoundedPartitionAware-, UnBoundedPartitionAware- or UnBoundedCompactionStrategy";
+    COMPACT_IO = "hoodie.compaction.target.io", "512000", "megabytes that one compaction reads and writes, about";
+    COMPACT_LOG_SIZE = "hoodie.compaction.logfile.size.threshold", "0", "LogFileSizeBased: bytes of log files below which a file group waits";
+    COMPACT_LOG_COUNT = "hoodie.compaction.logfile.num.threshold", "0", "LogFileNumBased: log files below which a file group waits";
+    COMPACT_PARTITIONS = "hoodie.compaction.daybased.target.partitions", "10", "DayBased: newest partitions that are compacted; PartitionAware: days back from today";
+    COMPACT_MEMORY = "hoodie.memory.compaction.max.size", "268435456", "bytes of log rows held at a time for one file group (in Hudi a share of the heap)";
     METRICS_ON = "hoodie.metrics.on", "false", "serve /metrics, /healthz and /readyz over HTTP";
     METRICS_REPORTER = "hoodie.metrics.reporter.type", "PROMETHEUS", "PROMETHEUS (in Hudi GRAPHITE, which is not done)";
     METRICS_HOST = "hoodie.metrics.prometheus.host", "0.0.0.0", "ours: address to serve them on";
@@ -131,7 +144,14 @@ pub(super) const FIXED: &[(&str, &str, &str)] = &[
     ("hoodie.clean.async", "false", "cleaning is not done yet: run it from Spark"),
     ("hoodie.archive.automatic", "false", "archiving is not done yet: run it from Spark"),
     ("hoodie.archive.async", "false", "archiving is not done yet: run it from Spark"),
-    ("hoodie.compact.inline", "false", "merge-on-read tables are not done yet"),
+    ("hoodie.log.compaction.inline", "false", "log compaction is not done: compaction folds logs into base files"),
+    ("hoodie.log.compaction.enable", "false", "log compaction is not done: compaction folds logs into base files"),
+    (
+        "hoodie.compaction.plan.generator",
+        "org.apache.hudi.table.action.compact.plan.generators.HoodieCompactionPlanGenerator",
+        "plans are made by our own generator; hoodie.compaction.strategy says what they take",
+    ),
+    ("hoodie.compact.merge.handle.class", "org.apache.hudi.io.HoodieMergeHandle", "there is one way to merge"),
     ("hoodie.clustering.inline", "false", "clustering is not done yet: run it from Spark"),
     ("hoodie.clustering.async.enabled", "false", "clustering is not done yet: run it from Spark"),
     ("hoodie.datasource.write.drop.partition.columns", "false", "partition columns stay in the files"),
@@ -212,7 +232,6 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.streamer.source.kafka.retry.",
     "hoodie.streamer.source.kafka.fetch_partition.time.out",
     "hoodie.fail.on.timeline.archiving",
-    "hoodie.fail.writes.on.inline.table.service.exception",
     "hoodie.parquet.outputtimestamptype",
     "hoodie.parquet.writelegacyformat",
     "hoodie.parquet.field_id",
@@ -222,6 +241,8 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.client.heartbeat.",
     "hoodie.combine.before.delete",
     "hoodie.datasource.compaction.async.enable",
+    "hoodie.compaction.lazy.block.read",
+    "hoodie.compaction.reverse.log.read",
     "hoodie.datasource.query.",
     "hoodie.datasource.read.",
     "hoodie.datasource.write.streaming.",
@@ -236,7 +257,6 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.skip.default.partition.validation",
     "hoodie.spark.sql.",
     "hoodie.sql.",
-    "hoodie.table.services.enabled",
     "hoodie.time.generator.",
     "hoodie.write.num.retries.on.conflict.failures",
     "hoodie.write.tagged.record.storage.level",
@@ -298,8 +318,6 @@ pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.keep.", "archiving"),
     ("hoodie.archive.", "archiving"),
     ("hoodie.commits.archival.batch", "archiving"),
-    ("hoodie.compact.", "compaction"),
-    ("hoodie.compaction.", "compaction"),
     ("hoodie.clustering.", "clustering"),
     ("hoodie.metadata.", "the metadata table"),
     ("hoodie.metrics.graphite.", "the GRAPHITE reporter"),
@@ -323,7 +341,7 @@ pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.streamer.ingestion.", "several tables in one process"),
     ("hoodie.debezium.", "Debezium sources"),
     ("hoodie.streamer.sample.writes.", "trial writes"),
-    ("hoodie.log.compaction.", "compaction"),
+    ("hoodie.log.compaction.", "log compaction"),
     ("hoodie.logfile.", "log files"),
     ("hoodie.layout.optimize.", "clustering"),
     ("hoodie.partition.ttl.", "the expiry of partitions"),

@@ -1,6 +1,7 @@
 //! From strings to the typed configuration: everything is checked, and everything that is wrong is told at once.
 
 mod bad_records;
+mod compaction;
 mod registry;
 
 use super::choices::{self, Choice, Refusal, TransformerKind};
@@ -59,6 +60,7 @@ impl<'a> Loader<'a> {
             self.deleting_tombstones(operation, !transformers.is_empty(), !keys.partition_fields.is_empty(), &index);
         }
         let write = self.write();
+        let compaction = self.compaction(table_type, write.workers);
         let run = self.run();
         let metrics = self.metrics();
         let checkpoint = CheckpointConfig {
@@ -89,6 +91,7 @@ impl<'a> Loader<'a> {
             transformers,
             index,
             write,
+            compaction,
             checkpoint,
             run,
             metrics,

@@ -5,6 +5,7 @@
 //! [`load`] for how it is read. Invariant: a key that Hudi knows and we do not do is an error or a warning that names it.
 
 mod choices;
+mod compaction;
 mod error;
 mod keys;
 mod layer;
@@ -15,6 +16,7 @@ mod properties;
 mod raw;
 mod secrets;
 
+pub use compaction::*;
 pub use error::{Error, Problem, Result};
 pub use load::{load, load_positions};
 pub use model::*;

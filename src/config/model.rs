@@ -25,6 +25,7 @@ pub struct StreamerConfig {
     pub transformers: Vec<TransformerConfig>,
     pub index: IndexConfig,
     pub write: WriteConfig,
+    pub compaction: super::CompactionConfig,
     pub checkpoint: CheckpointConfig,
     pub run: RunConfig,
     /// `None`: off.
