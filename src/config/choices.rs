@@ -2,7 +2,8 @@
 
 use super::{
     BadRecordPolicy, BulkInsertSortMode, IndexType, KafkaCheckpointType, KeyGeneratorClass, OffsetReset, Operation,
-    ParquetCodec, PayloadClass, SelectionStrategy, SourceClass, TableType, TimelineTimezone, TimestampType, Tombstones, TriggerStrategy,
+    ParquetCodec, PayloadClass, SelectionStrategy, SourceClass, TableType, TimelineTimezone, TimestampType, Tombstones,
+    TriggerStrategy,
 };
 
 /// A choice: words for what is done, and words that Hudi knows but we do not do yet.

@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod compaction;
 mod registry;
 
 const FLAGS: &[(&str, &str)] =
