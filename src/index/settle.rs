@@ -61,6 +61,7 @@ mod tests {
             base_instant: InstantTime::parse("20240101000000000").unwrap(),
             base_file: None,
             log_files: Vec::new(),
+            pending_compaction: None,
         }
     }
 

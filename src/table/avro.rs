@@ -49,6 +49,7 @@ macro_rules! timeline_record {
 
 timeline_record!(RollbackPlan, "avro/HoodieRollbackPlan.avsc");
 timeline_record!(RollbackMetadata, "avro/HoodieRollbackMetadata.avsc");
+timeline_record!(CompactionPlan, "avro/HoodieCompactionPlan.avsc");
 timeline_record!(RequestedReplace, "avro/HoodieRequestedReplaceMetadata.avsc");
 
 /// `HoodieInstantInfo`
@@ -117,6 +118,51 @@ pub struct RollbackPartition {
     pub failed_delete_files: Vec<String>,
     pub rollback_log_files: Option<BTreeMap<String, i64>>,
     pub log_files_from_failed_commit: Option<BTreeMap<String, i64>>,
+}
+
+/// `HoodieCompactionPlan`, `C.compaction.requested`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionPlan {
+    pub operations: Option<Vec<CompactionOperation>>,
+    pub extra_metadata: Option<BTreeMap<String, String>>,
+    /// 2 since Hudi 0.6: then paths of operations are names of files in the partition.
+    pub version: Option<i32>,
+    /// Of Hudi's own making (log compaction); null in plans of version 6 tables.
+    pub strategy: Option<CompactionStrategy>,
+    pub preserve_hoodie_metadata: Option<bool>,
+}
+
+/// `HoodieCompactionOperation`: a file slice to fold into a base file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionOperation {
+    pub base_instant_time: Option<String>,
+    /// Names, in Hudi's order.
+    pub delta_file_paths: Option<Vec<String>>,
+    /// Name of the base file; null for a slice of log files alone.
+    pub data_file_path: Option<String>,
+    pub file_id: Option<String>,
+    pub partition_path: Option<String>,
+    /// Hudi's executor reads `TOTAL_LOG_FILES_SIZE`: it must be there.
+    pub metrics: Option<BTreeMap<String, f64>>,
+    pub bootstrap_file_path: Option<String>,
+}
+
+impl CompactionOperation {
+    /// The file group; `None` when the plan does not name it.
+    pub fn group(&self) -> Option<(String, String)> {
+        Some((self.partition_path.clone().unwrap_or_default(), self.file_id.clone()?))
+    }
+}
+
+/// `HoodieCompactionStrategy`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionStrategy {
+    pub compactor_class_name: Option<String>,
+    pub strategy_params: Option<BTreeMap<String, String>>,
+    pub version: Option<i32>,
 }
 
 /// `HoodieRequestedReplaceMetadata`, `T.replacecommit.requested`; all null but for clustering.
@@ -202,5 +248,6 @@ mod tests {
         check::<RollbackPlan>("HoodieRollbackPlan");
         check::<RollbackMetadata>("HoodieRollbackMetadata");
         check::<RequestedReplace>("HoodieRequestedReplaceMetadata");
+        check::<CompactionPlan>("HoodieCompactionPlan");
     }
 }

@@ -36,15 +36,47 @@ pub struct WriteStat {
     /// Milliseconds, `runtimeStats`.
     pub total_create_time: u64,
     pub total_upsert_time: u64,
-    /// Fields of the stat that this program does not compute (compaction totals, log file fields, event times), as they
-    /// were read; written back in their place. Empty for our own stats: then they are Hudi's defaults.
+    /// Of a log file that was written (merge-on-read); `None` for base files.
+    pub log: Option<LogStat>,
+    /// What a compaction has read to make the base file.
+    pub compaction: Option<CompactionTotals>,
+    /// Fields of the stat that this program does not compute (event times, column ranges), as they were read; written
+    /// back in their place. Empty for our own stats: then they are Hudi's defaults.
     pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What `HoodieDeltaWriteStat` says beyond other stats (timeline.md §7.3).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogStat {
+    pub version: u32,
+    /// Where this write began in the file: 0 in a file of its own.
+    pub offset: u64,
+    /// Name of the slice's base file, empty where there is none.
+    pub base_file: String,
+    /// Names of all log files of the slice so far, this one among them.
+    pub log_files: Vec<String>,
+}
+
+/// `totalLogRecords` and its neighbours (timeline.md §7.5).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompactionTotals {
+    pub log_records: u64,
+    pub log_files: u64,
+    /// Bytes of the log files, as the plan has them.
+    pub log_bytes: u64,
+    /// Keys that the log files have come down to.
+    pub updated_records: u64,
+    pub log_blocks: u64,
+    pub corrupt_blocks: u64,
+    pub rollback_blocks: u64,
+    /// Milliseconds.
+    pub scan_ms: u64,
 }
 
 impl WriteStat {
     /// Says the size of a log file rather than of a base file.
     pub fn is_log(&self) -> bool {
-        self.others.contains_key("logVersion")
+        self.log.is_some()
     }
 }
 

@@ -22,17 +22,18 @@ mod view;
 pub(crate) mod tests;
 
 pub use avro::{
-    ClusteringGroup, ClusteringPlan, ClusteringStrategy, InstantInfo, RequestedReplace, RollbackMetadata,
-    RollbackPartition, RollbackPlan, RollbackRequest, SliceInfo, TimelineRecord,
+    ClusteringGroup, ClusteringPlan, ClusteringStrategy, CompactionOperation, CompactionPlan, CompactionStrategy,
+    InstantInfo, RequestedReplace, RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest, SliceInfo,
+    TimelineRecord,
 };
-pub use commit_metadata::{CommitMetadata, WriteStat};
+pub use commit_metadata::{CommitMetadata, CompactionTotals, LogStat, WriteStat};
 pub use error::{Error, Result};
-pub use file_name::{parse_base_file, parse_log_file};
+pub use file_name::{LogFileName, parse_base_file};
 pub use instant::{Action, Instant, InstantTime, State, TimelineZone};
 pub use marker::{Marker, MarkerType, Markers};
 pub use properties::{COPY_ON_WRITE, MERGE_ON_READ, NewTable, TableProperties, keys};
 pub use timeline::Timeline;
-pub use view::{BaseFile, FileGroupId, FileSlice, FileSystemView};
+pub use view::{BaseFile, FileGroupId, FileSlice, FileSystemView, LogFile};
 
 use crate::storage::{self, Storage};
 use bytes::Bytes;
@@ -82,6 +83,11 @@ impl Table {
     pub fn new_instant(&self, timeline: &Timeline) -> InstantTime {
         let zone = self.zone_override.unwrap_or_else(|| self.properties.timeline_zone());
         instant::draw(&self.storage.absolute(""), zone, timeline.newest())
+    }
+
+    /// What a write of rows is on this table's timeline.
+    pub fn write_action(&self) -> Action {
+        if self.properties.is_merge_on_read() { Action::DeltaCommit } else { Action::Commit }
     }
 
     /// Creates `T.commit.requested`: empty, but for a replacecommit, where it is the plan without clustering that Hudi
@@ -135,6 +141,13 @@ impl Table {
     pub async fn commit_metadata(&self, instant: &Instant) -> Result<CommitMetadata> {
         let bytes = self.read_instant(instant).await?;
         CommitMetadata::from_json(&bytes).map_err(|why| self.malformed(instant, why))
+    }
+
+    /// The plan of a compaction, whatever state it has got to.
+    pub async fn compaction_plan(&self, instant: &Instant) -> Result<CompactionPlan> {
+        let requested = Instant::new(instant.time.clone(), Action::Compaction, State::Requested);
+        let bytes = self.read_instant(&requested).await?;
+        CompactionPlan::from_file(&bytes).map_err(|why| self.malformed(&requested, why))
     }
 
     /// Writes `.hoodie_partition_metadata` if the partition has none. To be called before the commit completes: Hudi

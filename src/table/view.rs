@@ -1,6 +1,6 @@
 //! File groups and their latest slices, from a listing and the timeline.
 
-use super::file_name::{parse_base_file, parse_log_file};
+use super::file_name::{LogFileName, parse_base_file};
 use super::{Action, InstantTime, META_FOLDER, PARTITION_METAFILE, RequestedReplace, Result, State, Table, Timeline};
 use super::{TimelineRecord, in_folder};
 use crate::storage::{FileInfo, Listing};
@@ -27,15 +27,45 @@ impl BaseFile {
     }
 }
 
-/// The newest slice of a file group.
+/// A log file of a slice (merge-on-read).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFile {
+    pub name: LogFileName,
+    pub size: u64,
+}
+
+/// The newest slice of a file group; with the slice before it while a compaction is to make one of both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSlice {
     pub partition: String,
     pub file_id: String,
+    /// Instant of the base file; of a group without one, of its first log files.
     pub base_instant: InstantTime,
+    /// Never the file of a compaction that has not completed.
     pub base_file: Option<BaseFile>,
-    /// Names of the log files on top of the base file (merge-on-read), in no order.
-    pub log_files: Vec<String>,
+    /// All that a reader merges, in Hudi's order: the slice's, then those on a pending compaction. Log files of failed
+    /// writes are among them: their blocks do not count.
+    pub log_files: Vec<LogFile>,
+    /// The pending compaction (requested or inflight) whose plan has the group: new log files go on its instant.
+    pub pending_compaction: Option<InstantTime>,
+}
+
+impl FileSlice {
+    /// The base instant of new log files.
+    pub fn append_instant(&self) -> &InstantTime {
+        self.pending_compaction.as_ref().unwrap_or(&self.base_instant)
+    }
+
+    /// The first version of a new log file that is not taken, by failed writes either, as far as the listing goes.
+    pub fn next_log_version(&self) -> u32 {
+        let on_instant = self.log_files.iter().filter(|log| log.name.base_instant == *self.append_instant());
+        on_instant.map(|log| log.name.version).max().map_or(1, |version| version.saturating_add(1))
+    }
+
+    /// Where a log file of the slice is, relative to the table's base path.
+    pub fn log_path(&self, log: &LogFile) -> String {
+        in_folder(&self.partition, &log.name.to_string())
+    }
 }
 
 /// A file group: partition and file id.
@@ -49,12 +79,15 @@ pub struct FileSystemView {
     /// File groups that clustering which waits or runs is going to replace: they take no inserts (and an update of one
     /// would be lost when the clustering completes).
     pub pending_clustering: BTreeSet<FileGroupId>,
+    /// File groups that a compaction which waits or runs is going to give a new base file, and its instant.
+    pub pending_compactions: BTreeMap<FileGroupId, InstantTime>,
 }
 
 impl FileSystemView {
     /// `partitions`: only these (those that do not exist are empty); `None`: every partition of the table.
     ///
-    /// Costs one listing a partition (and one a folder above them for `None`), and one read a replacecommit.
+    /// Costs one listing a partition (and one a folder above them for `None`), and one read a replacecommit and a pending
+    /// compaction.
     pub async fn load(table: &Table, timeline: &Timeline, partitions: Option<&[String]>) -> Result<FileSystemView> {
         let listed = async {
             match partitions {
@@ -62,11 +95,16 @@ impl FileSystemView {
                 None => list_all(table).await,
             }
         };
-        let (listed, replaced, pending_clustering) =
-            tokio::try_join!(listed, replaced_groups(table, timeline), clustering_groups(table, timeline))?;
-        let mut view = FileSystemView { pending_clustering, ..FileSystemView::default() };
+        let (listed, replaced, pending_clustering, pending_compactions) = tokio::try_join!(
+            listed,
+            replaced_groups(table, timeline),
+            clustering_groups(table, timeline),
+            compaction_groups(table, timeline)
+        )?;
+        let mut view = FileSystemView { partitions: BTreeMap::new(), pending_clustering, pending_compactions };
+        let mut slicing = Slicing::new(timeline);
         for (partition, files) in listed {
-            let slices = latest_slices(&partition, files, timeline);
+            let slices = slicing.latest(&partition, files, &view.pending_compactions);
             let slices = slices.into_iter().filter(|s| !replaced.contains(&(partition.clone(), s.file_id.clone())));
             view.partitions.insert(partition.clone(), slices.collect());
         }
@@ -132,57 +170,101 @@ fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// The files on one base instant of a group.
 #[derive(Default)]
 struct Files {
     base: Option<BaseFile>,
-    logs: Vec<String>,
+    logs: Vec<LogFile>,
 }
 
-/// The newest slice of each file group whose base instant counts. (A slice on a pending compaction counts too: its log
-/// files are committed.)
-fn latest_slices(partition: &str, files: Vec<FileInfo>, timeline: &Timeline) -> Vec<FileSlice> {
-    let mut slices: BTreeMap<(String, InstantTime), Files> = BTreeMap::new();
-    for file in files {
-        let name = name_of(&file.path);
-        if let Some((file_id, instant)) = parse_base_file(name) {
-            let base = BaseFile {
-                partition: partition.to_string(),
-                name: name.to_string(),
-                file_id: file_id.to_string(),
-                instant: instant.clone(),
-                size: file.size,
-            };
-            slices.entry((file_id.to_string(), instant)).or_default().base = Some(base);
-        } else if let Some((file_id, instant)) = parse_log_file(name) {
-            slices.entry((file_id.to_string(), instant)).or_default().logs.push(name.to_string());
-        }
+/// Makes slices of files, by the instants that count.
+struct Slicing<'a> {
+    timeline: &'a Timeline,
+    /// Instants of pending compactions: log files on them are committed, base files are not.
+    compactions: BTreeSet<&'a InstantTime>,
+    valid: HashMap<InstantTime, bool>,
+}
+
+impl<'a> Slicing<'a> {
+    fn new(timeline: &'a Timeline) -> Slicing<'a> {
+        let compactions = timeline.pending(Action::Compaction).map(|i| &i.time).collect();
+        Slicing { timeline, compactions, valid: HashMap::new() }
     }
-    let compactions: BTreeSet<&InstantTime> = timeline.pending(Action::Compaction).map(|i| &i.time).collect();
-    let mut valid: HashMap<InstantTime, bool> = HashMap::new();
-    let mut counts = |time: &InstantTime| match valid.get(time) {
-        Some(known) => *known,
-        None => {
-            let is = timeline.is_valid(time) || compactions.contains(time);
-            valid.insert(time.clone(), is);
-            is
+
+    /// Whether a slice on this base instant is one. (The blocks of its log files count by their own instants.)
+    fn counts(&mut self, time: &InstantTime) -> bool {
+        if let Some(known) = self.valid.get(time) {
+            return *known;
         }
-    };
-    let mut latest: BTreeMap<String, FileSlice> = BTreeMap::new();
-    for ((file_id, base_instant), files) in slices {
-        if !counts(&base_instant) {
-            continue;
-        }
-        // In the order of instants: a later one takes the place of an earlier one.
-        let slice = FileSlice {
-            partition: partition.to_string(),
-            file_id: file_id.clone(),
-            base_instant,
-            base_file: files.base,
-            log_files: files.logs,
-        };
-        latest.insert(file_id, slice);
+        let is = self.timeline.is_valid(time) || self.compactions.contains(time);
+        self.valid.insert(time.clone(), is);
+        is
     }
-    latest.into_values().collect()
+
+    /// The newest slice of each file group of a partition, as `getLatestMergedFileSlicesBeforeOrOn` of Hudi 0.15 has it.
+    fn latest(
+        &mut self,
+        partition: &str,
+        files: Vec<FileInfo>,
+        pending: &BTreeMap<FileGroupId, InstantTime>,
+    ) -> Vec<FileSlice> {
+        let mut groups: BTreeMap<String, BTreeMap<InstantTime, Files>> = BTreeMap::new();
+        for file in files {
+            let name = name_of(&file.path);
+            if let Some((file_id, instant)) = parse_base_file(name) {
+                if !self.counts(&instant) || self.compactions.contains(&instant) {
+                    continue;
+                }
+                let base = BaseFile {
+                    partition: partition.to_string(),
+                    name: name.to_string(),
+                    file_id: file_id.to_string(),
+                    instant: instant.clone(),
+                    size: file.size,
+                };
+                let slices = groups.entry(file_id.to_string()).or_default();
+                slices.entry(instant).or_default().base = Some(base);
+            } else if let Some(name) = LogFileName::parse(name) {
+                if name.cdc || !self.counts(&name.base_instant) {
+                    continue;
+                }
+                let slices = groups.entry(name.file_id.clone()).or_default();
+                let files = slices.entry(name.base_instant.clone()).or_default();
+                files.logs.push(LogFile { name, size: file.size });
+            }
+        }
+        let slices = groups.into_iter().filter_map(|(file_id, slices)| {
+            let compaction =
+                if pending.is_empty() { None } else { pending.get(&(partition.to_string(), file_id.clone())) };
+            slice(partition, file_id, slices, compaction.cloned())
+        });
+        slices.collect()
+    }
+}
+
+/// The newest slice of a group. One that a pending compaction has opened is one with the slice before it.
+fn slice(
+    partition: &str,
+    file_id: String,
+    mut slices: BTreeMap<InstantTime, Files>,
+    pending_compaction: Option<InstantTime>,
+) -> Option<FileSlice> {
+    let (mut base_instant, mut files) = slices.pop_last()?;
+    if pending_compaction.as_ref() == Some(&base_instant)
+        && let Some((before, mut merged)) = slices.pop_last()
+    {
+        merged.logs.append(&mut files.logs);
+        (base_instant, files) = (before, merged);
+    }
+    files.logs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Some(FileSlice {
+        partition: partition.to_string(),
+        file_id,
+        base_instant,
+        base_file: files.base,
+        log_files: files.logs,
+        pending_compaction,
+    })
 }
 
 /// What completed replacecommits of the active timeline hide. (Archived ones hide nothing: a replacecommit is archived
@@ -205,6 +287,17 @@ async fn clustering_groups(table: &Table, timeline: &Timeline) -> Result<BTreeSe
         let Some(plan) = table.requested_replace(instant).await?.and_then(|r| r.clustering_plan) else { continue };
         let slices = plan.input_groups.into_iter().flatten().flat_map(|g| g.slices.unwrap_or_default());
         groups.extend(slices.filter_map(|s| Some((s.partition_path.unwrap_or_default(), s.file_id?))));
+    }
+    Ok(groups)
+}
+
+/// The groups in the plans of compactions that wait or run, which is the same to everybody else.
+async fn compaction_groups(table: &Table, timeline: &Timeline) -> Result<BTreeMap<FileGroupId, InstantTime>> {
+    let mut groups = BTreeMap::new();
+    for instant in timeline.pending(Action::Compaction) {
+        let plan = table.compaction_plan(instant).await?;
+        let operations = plan.operations.into_iter().flatten().filter_map(|operation| operation.group());
+        groups.extend(operations.map(|group| (group, instant.time.clone())));
     }
     Ok(groups)
 }

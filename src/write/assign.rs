@@ -26,7 +26,7 @@ pub struct Plan {
 #[derive(Debug, PartialEq)]
 enum Task {
     Create { partition: String, rows: Vec<RowRef> },
-    Merge(MergeTask),
+    Merge(Box<MergeTask>),
 }
 
 impl Task {
@@ -90,7 +90,7 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
             creates.push(Task::Create { partition: partition.clone(), rows: rows.to_vec() });
         }
     }
-    let tasks = merges.into_iter().map(Task::Merge).chain(creates).collect();
+    let tasks = merges.into_iter().map(|merge| Task::Merge(Box::new(merge))).chain(creates).collect();
     Ok(Plan { batches, tasks, profile, average_record_size: average })
 }
 
@@ -179,7 +179,7 @@ impl Plan {
             run.check_cancelled()?;
             let statuses = match task {
                 Task::Create { partition, rows } => create(run.clone(), &batches, &partition, &rows)?,
-                Task::Merge(task) => vec![merge(&run, &batches, task)?],
+                Task::Merge(task) => vec![merge(&run, &batches, *task)?],
             };
             Ok::<_, Error>((at, statuses))
         })

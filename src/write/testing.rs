@@ -117,6 +117,7 @@ pub(crate) fn slice(file: &BaseFile) -> FileSlice {
         base_instant: file.instant.clone(),
         base_file: Some(file.clone()),
         log_files: Vec::new(),
+        pending_compaction: None,
     }
 }
 

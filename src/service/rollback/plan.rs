@@ -2,7 +2,7 @@
 
 use super::super::{Error, Result};
 use crate::table::{self, Instant, InstantInfo, MarkerType, Markers, RollbackPlan, RollbackRequest, State, Table};
-use crate::table::{parse_base_file, parse_log_file};
+use crate::table::{LogFileName, parse_base_file};
 use std::collections::BTreeMap;
 
 /// A base file of the failed write.
@@ -81,7 +81,7 @@ pub(super) fn read(plan: &RollbackPlan, target: &Instant, path: &str) -> Result<
     for request in plan.rollback_requests.iter().flatten() {
         let names = request.files_to_be_deleted.iter().map(|file| file.rsplit('/').next().unwrap_or(file));
         let has_logs = request.log_blocks_to_be_deleted.as_ref().is_some_and(|logs| !logs.is_empty());
-        if has_logs || names.clone().any(|name| parse_log_file(name).is_some()) {
+        if has_logs || names.clone().any(|name| LogFileName::parse(name).is_some()) {
             return Err(Error::MergeOnRead { instant: target.time.to_string(), action: target.action.to_string() });
         }
         for name in names {

@@ -1,6 +1,6 @@
 //! The exact shape: field order of Hudi's classes, layout of Jackson's default pretty printer.
 
-use super::{CommitMetadata, WriteStat};
+use super::{CommitMetadata, CompactionTotals, LogStat, WriteStat};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -60,53 +60,51 @@ impl Serialize for Stat<'_> {
         map.serialize_entry("totalWriteErrors", &stat.total_write_errors)?;
         map.serialize_entry("tempPath", others.get("tempPath").unwrap_or(&Value::Null))?;
         map.serialize_entry("partitionPath", &partition)?;
-        for total in TOTALS {
-            map.serialize_entry(total, others.get(total).unwrap_or(&Value::from(0)))?;
+        for (field, total) in totals(&mut stat.compaction.clone().unwrap_or_default()) {
+            map.serialize_entry(field, total)?;
         }
         map.serialize_entry("fileSizeInBytes", &stat.file_size_in_bytes)?;
         map.serialize_entry("minEventTime", others.get("minEventTime").unwrap_or(&Value::Null))?;
         map.serialize_entry("maxEventTime", others.get("maxEventTime").unwrap_or(&Value::Null))?;
         map.serialize_entry("runtimeStats", &runtime(stat))?;
-        for (field, value) in others.iter().filter(|(field, _)| !PLACED.contains(&field.as_str())) {
+        if let Some(log) = &stat.log {
+            map.serialize_entry("logVersion", &log.version)?;
+            map.serialize_entry("logOffset", &log.offset)?;
+            map.serialize_entry("baseFile", &log.base_file)?;
+            map.serialize_entry("logFiles", &log.log_files)?;
+            let none = serde_json::json!({ "val": null });
+            map.serialize_entry("recordsStats", others.get("recordsStats").unwrap_or(&none))?;
+        }
+        for (field, value) in
+            others.iter().filter(|(field, _)| !PLACED.contains(&field.as_str()) && *field != "recordsStats")
+        {
             map.serialize_entry(field, value)?;
         }
         map.end()
     }
 }
 
-/// What a compaction counts; 0 in the stats of a write.
-const TOTALS: [&str; 7] = [
-    "totalLogRecords",
-    "totalLogFilesCompacted",
-    "totalLogSizeCompacted",
-    "totalUpdatedRecordsCompacted",
-    "totalLogBlocks",
-    "totalCorruptLogBlock",
-    "totalRollbackBlocks",
-];
+/// Hudi's names and order of them; 0 in the stats of a write.
+fn totals(of: &mut CompactionTotals) -> [(&'static str, &mut u64); 7] {
+    [
+        ("totalLogRecords", &mut of.log_records),
+        ("totalLogFilesCompacted", &mut of.log_files),
+        ("totalLogSizeCompacted", &mut of.log_bytes),
+        ("totalUpdatedRecordsCompacted", &mut of.updated_records),
+        ("totalLogBlocks", &mut of.log_blocks),
+        ("totalCorruptLogBlock", &mut of.corrupt_blocks),
+        ("totalRollbackBlocks", &mut of.rollback_blocks),
+    ]
+}
 
 /// Fields of `others` that have a place among the fields of every stat.
-const PLACED: [&str; 12] = [
-    TOTALS[0],
-    TOTALS[1],
-    TOTALS[2],
-    TOTALS[3],
-    TOTALS[4],
-    TOTALS[5],
-    TOTALS[6],
-    "cdcStats",
-    "tempPath",
-    "minEventTime",
-    "maxEventTime",
-    "totalScanTime",
-];
+const PLACED: [&str; 4] = ["cdcStats", "tempPath", "minEventTime", "maxEventTime"];
 
 /// A workload profile (no file yet) has none.
 fn runtime(stat: &WriteStat) -> Option<Value> {
     stat.path.as_ref()?;
-    let scan = stat.others.get("totalScanTime").cloned().unwrap_or(Value::from(0));
     Some(serde_json::json!({
-        "totalScanTime": scan,
+        "totalScanTime": stat.compaction.as_ref().map_or(0, |totals| totals.scan_ms),
         "totalUpsertTime": stat.total_upsert_time,
         "totalCreateTime": stat.total_create_time,
     }))
@@ -183,11 +181,35 @@ fn stat(mut fields: Map<String, Value>) -> WriteStat {
         total_write_bytes: number(&mut fields, "totalWriteBytes"),
         total_write_errors: number(&mut fields, "totalWriteErrors"),
         file_size_in_bytes: number(&mut fields, "fileSizeInBytes"),
+        log: log(&mut fields),
+        compaction: compaction(&mut fields, &mut runtime),
         others: Map::new(),
     };
-    let scan = runtime.shift_remove("totalScanTime").map(|time| ("totalScanTime".to_string(), time));
-    let others = fields.into_iter().chain(scan).filter(|(field, value)| !is_default(field, value)).collect();
+    let others = fields.into_iter().filter(|(field, value)| !is_default(field, value)).collect();
     WriteStat { others, ..stat }
+}
+
+fn log(fields: &mut Map<String, Value>) -> Option<LogStat> {
+    let version = fields.shift_remove("logVersion")?.as_u64()?;
+    let names = match fields.shift_remove("logFiles") {
+        Some(Value::Array(names)) => names,
+        _ => Vec::new(),
+    };
+    Some(LogStat {
+        version: u32::try_from(version).ok()?,
+        offset: number(fields, "logOffset"),
+        base_file: text(fields.shift_remove("baseFile")).unwrap_or_default(),
+        log_files: names.into_iter().filter_map(|name| text(Some(name))).collect(),
+    })
+}
+
+/// `None` where there is nothing but zeros: the stat of a write.
+fn compaction(fields: &mut Map<String, Value>, runtime: &mut Map<String, Value>) -> Option<CompactionTotals> {
+    let mut of = CompactionTotals { scan_ms: number(runtime, "totalScanTime"), ..CompactionTotals::default() };
+    for (field, total) in totals(&mut of) {
+        *total = number(fields, field);
+    }
+    (of != CompactionTotals::default()).then_some(of)
 }
 
 fn number(fields: &mut Map<String, Value>, field: &str) -> u64 {
@@ -196,7 +218,10 @@ fn number(fields: &mut Map<String, Value>, field: &str) -> u64 {
 
 /// What every stat has when nothing is to be said: not worth keeping.
 fn is_default(field: &str, value: &Value) -> bool {
-    PLACED.contains(&field) && (value.is_null() || value.as_u64() == Some(0))
+    match field {
+        "recordsStats" => *value == serde_json::json!({ "val": null }),
+        field => PLACED.contains(&field) && value.is_null(),
+    }
 }
 
 /// Jackson's `DefaultPrettyPrinter`: objects a line a field, arrays on one line, a blank on both sides of each colon.
@@ -308,10 +333,34 @@ mod tests {
             .filter(WriteStat::is_log)
             .collect();
         assert!(!logs.is_empty());
-        assert!(
-            logs.iter()
-                .all(|s| s.path.as_ref().is_some_and(|p| p.contains(".log.")) && s.others.contains_key("logFiles"))
-        );
+        for stat in logs {
+            let name = stat.path.as_deref().and_then(|path| path.rsplit('/').next()).expect("a path");
+            let log = stat.log.expect("a log");
+            assert_eq!((log.version, log.offset), (1, 0));
+            assert_eq!(log.log_files, [name]);
+            assert!(log.base_file.ends_with(".parquet") && stat.others.is_empty(), "{log:?} {:?}", stat.others);
+        }
+    }
+
+    #[test]
+    fn totals_of_compactions_are_read() {
+        let vectors: Value = serde_json::from_str(include_str!("../../../tests/vectors/commit_metadata.json")).unwrap();
+        let files = vectors["files"].as_array().unwrap().iter();
+        let (compactions, writes): (Vec<_>, Vec<_>) = files
+            .map(|file| read(file["text"].as_str().unwrap().as_bytes()).unwrap())
+            .partition(|metadata| metadata.operation_type == "COMPACT");
+        let totals: Vec<_> = compactions.iter().flat_map(CommitMetadata::stats).map(|s| s.compaction.clone()).collect();
+        let want = CompactionTotals {
+            log_records: 1,
+            log_files: 2,
+            log_bytes: 1914,
+            updated_records: 2,
+            log_blocks: 2,
+            scan_ms: 193,
+            ..CompactionTotals::default()
+        };
+        assert_eq!((totals.len(), &totals[0]), (2, &Some(want)));
+        assert!(writes.iter().flat_map(CommitMetadata::stats).all(|s| s.compaction.is_none()));
     }
 
     #[test]
