@@ -88,7 +88,7 @@ impl Error {
         matches!(self, Error::Io { retryable: true, .. })
     }
 
-    fn of_io(doing: &'static str, path: String, error: &std::io::Error) -> Self {
+    pub(crate) fn of_io(doing: &'static str, path: String, error: &std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::NotFound => Error::NotFound { doing, path },
             std::io::ErrorKind::AlreadyExists => Error::AlreadyExists { doing, path },
@@ -294,6 +294,13 @@ impl Storage {
     pub fn upload(&self, path: &str) -> Result<Upload> {
         self.file(path)?;
         Upload::start(self.local(path), self.display(path))
+    }
+
+    /// Makes what an upload has so far visible as `path`, which need not be the upload's own; `AlreadyExists` if there is
+    /// such a file, and another name can be tried. Drop the upload then. Returns the exact size.
+    pub fn publish(&self, upload: &Upload, path: &str) -> Result<u64> {
+        self.file(path)?;
+        upload.link(&self.local(path), self.display(path))
     }
 
     /// The store and the full path, for parquet's async reader. A path that leaves the root names no object.

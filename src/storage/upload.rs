@@ -54,6 +54,12 @@ impl Upload {
         self.staged.visible = true;
         Ok(self.size)
     }
+
+    /// Gives the staged file another name, in one step, unless there is a file of that name.
+    pub(super) fn link(&self, target: &Path, display: String) -> Result<u64> {
+        fs::hard_link(&self.staged.path, target).map_err(|e| Error::of_io("create", display, &e))?;
+        Ok(self.size)
+    }
 }
 
 impl Write for Upload {

@@ -45,6 +45,10 @@ pub enum Error {
     Marker { path: String, why: String },
     #[error(transparent)]
     BaseFile(#[from] super::base_file::Error),
+    #[error("read the block at byte {offset} of log file {path}: {error}")]
+    LogBlock { path: String, offset: u64, error: super::log_file::BlockError },
+    #[error("write log file {path}: {error}")]
+    LogWrite { path: String, error: super::log_file::BlockError },
 }
 
 impl Error {
@@ -65,6 +69,7 @@ impl Error {
             Error::InstantExists { .. } => "table-instant-exists",
             Error::Marker { .. } => "table-marker",
             Error::BaseFile(e) => e.code(),
+            Error::LogBlock { error, .. } | Error::LogWrite { error, .. } => error.code(),
         }
     }
 }

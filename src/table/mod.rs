@@ -11,6 +11,7 @@ mod commit_metadata;
 mod error;
 mod file_name;
 mod instant;
+pub mod log_file;
 mod marker;
 mod open;
 mod properties;
