@@ -95,6 +95,7 @@ keys! {
     INDEX_TYPE = "hoodie.index.type", "SIMPLE", "SIMPLE, BLOOM, GLOBAL_SIMPLE or GLOBAL_BLOOM";
     SIMPLE_UPDATE_PATH = "hoodie.simple.index.update.partition.path", "true", "GLOBAL_SIMPLE: a row moves to its new partition";
     BLOOM_UPDATE_PATH = "hoodie.bloom.index.update.partition.path", "true", "GLOBAL_BLOOM: a row moves to its new partition";
+    INDEX_CACHE = "hoodie.streamer.index.cache.max.bytes", "268435456", "ours: memory in which a continuous job remembers where keys are, 17 bytes a key; 0: none";
     CODEC = "hoodie.parquet.compression.codec", "gzip", "uncompressed, snappy, gzip, zstd or lz4_raw";
     COMPRESSION_RATIO = "hoodie.parquet.compression.ratio", "0.1", "expected ratio, for the size of files";
     MAX_FILE_SIZE = "hoodie.parquet.max.file.size", "125829120", "bytes at which a new file group is begun";

@@ -446,7 +446,11 @@ impl<'a> Loader<'a> {
             IndexType::GlobalBloom => &keys::BLOOM_UPDATE_PATH,
             _ => &keys::SIMPLE_UPDATE_PATH,
         };
-        IndexConfig { index_type, update_partition_path: self.boolean(update) }
+        IndexConfig {
+            index_type,
+            update_partition_path: self.boolean(update),
+            cache_bytes: self.number(&keys::INDEX_CACHE, "a number of bytes"),
+        }
     }
 
     fn write(&mut self) -> WriteConfig {

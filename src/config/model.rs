@@ -338,6 +338,8 @@ pub struct IndexConfig {
     pub index_type: IndexType,
     /// `hoodie.{simple,bloom}.index.update.partition.path`, for the global indexes.
     pub update_partition_path: bool,
+    /// `hoodie.streamer.index.cache.max.bytes` (ours): what a continuous job may remember of keys; 0: nothing.
+    pub cache_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! The stored keys of one base file against the incoming ones.
 
+use super::cache::{KeyCache, KnownFile};
+use super::key_hashes::{KeyHasher, KeyHashes};
 use super::key_table::KeyTable;
 use super::ordering::incoming_ordering;
 use super::places::PartitionPlaces;
@@ -11,7 +13,7 @@ use crate::table::BaseFile;
 use crate::table::base_file::Reader;
 use arrow::array::{Array, ArrayRef, StringArray, UInt64Array};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Rows read at a time; a base file is never in memory whole.
 const READ_BATCH_ROWS: usize = 8192;
@@ -20,8 +22,42 @@ const READ_BATCH_ROWS: usize = 8192;
 pub(super) struct IncomingKeys {
     batches: Arc<Vec<KeyedBatch>>,
     /// By partition path; by an empty text when the index is global.
-    tables: HashMap<String, KeyTable>,
+    tables: HashMap<String, PartitionKeys>,
     global: bool,
+}
+
+/// Those of one partition path, or all.
+pub(super) struct PartitionKeys {
+    table: KeyTable,
+    /// Made when the first file whose keys are known is asked for them.
+    hashed: OnceLock<Hashed>,
+}
+
+/// Hashes of incoming keys, and the position of the row of each.
+struct Hashed {
+    hashes: KeyHashes,
+    positions: Vec<u32>,
+}
+
+impl PartitionKeys {
+    /// The positions of the rows whose key `stored` has, in order.
+    fn known_in(&self, stored: &KeyHashes, hasher: &KeyHasher) -> Vec<u32> {
+        let Hashed { hashes, positions } = self.hashed.get_or_init(|| Hashed::new(&self.table, hasher));
+        let common = hashes.common(stored);
+        let mut found: Vec<u32> = common.flat_map(|hash| &positions[hashes.find(hash)]).copied().collect();
+        found.sort_unstable();
+        found
+    }
+}
+
+impl Hashed {
+    fn new(table: &KeyTable, hasher: &KeyHasher) -> Hashed {
+        let mut rows: Vec<(u128, u32)> =
+            table.positions().map(|position| (hasher.hash(table.key(position)), position)).collect();
+        rows.sort_unstable();
+        let positions = rows.iter().map(|(_, position)| *position).collect();
+        Hashed { hashes: KeyHashes::new(rows.into_iter().map(|(hash, _)| hash).collect()), positions }
+    }
 }
 
 impl IncomingKeys {
@@ -33,12 +69,13 @@ impl IncomingKeys {
             tables[places.of(&batches, *row)].add(position);
         }
         let tables = places.paths.iter().map(|path| path.to_string()).zip(tables);
-        let tables = tables.filter(|(_, table)| !table.is_empty()).collect();
+        let tables = tables.filter(|(_, table)| !table.is_empty());
+        let tables = tables.map(|(path, table)| (path, PartitionKeys { table, hashed: OnceLock::new() })).collect();
         IncomingKeys { batches, tables, global }
     }
 
     /// The keys that the file could hold; `None`: none of them.
-    pub(super) fn of(&self, file: &BaseFile) -> Option<&KeyTable> {
+    pub(super) fn of(&self, file: &BaseFile) -> Option<&PartitionKeys> {
         self.tables.get(if self.global { "" } else { &file.partition })
     }
 }
@@ -58,18 +95,40 @@ pub(super) struct LookUp {
     pub index_type: IndexType,
     pub stored_ordering: Option<StoredOrdering>,
     pub keys: IncomingKeys,
+    pub cache: Option<Arc<KeyCache>>,
 }
 
 impl LookUp {
     /// The rows that `file` holds, each once, in the order of the list of rows.
     pub(super) fn hits(&self, file: &BaseFile) -> Result<Vec<Hit>> {
-        let Some(keys) = self.keys.of(file) else { return Ok(Vec::new()) };
-        let reader = Reader::open(&self.storage, &file.path(), file.size)?;
-        let prune = matches!(self.index_type, IndexType::Bloom | IndexType::GlobalBloom);
-        if prune && !bloom::may_hold_any(&reader.key_footer()?, keys) {
-            return Ok(Vec::new());
+        let Some(incoming) = self.keys.of(file) else { return Ok(Vec::new()) };
+        let keys = &incoming.table;
+        let known = self.cache.as_ref().and_then(|cache| Some((cache, cache.get(file)?)));
+        let mut prune = matches!(self.index_type, IndexType::Bloom | IndexType::GlobalBloom);
+        if let Some((cache, known)) = known {
+            match &*known {
+                KnownFile::Keys(stored) => {
+                    let found = incoming.known_in(stored, &cache.hasher);
+                    if !self.ordering_decides(keys, file, found.iter().copied()) {
+                        return Ok(found.into_iter().map(|position| Hit { position, stored_wins: false }).collect());
+                    }
+                }
+                KnownFile::Footer(footer) if !bloom::may_hold_any(footer, keys) => return Ok(Vec::new()),
+                KnownFile::Footer(_) => {}
+            }
+            prune = false;
         }
-        let mut pairs = pairs(keys, &reader.record_keys()?);
+        let reader = Reader::open(&self.storage, &file.path(), file.size)?;
+        if prune {
+            let footer = reader.key_footer()?;
+            if !bloom::may_hold_any(&footer, keys) {
+                self.cache.iter().for_each(|cache| cache.keep_footer(file, footer.clone()));
+                return Ok(Vec::new());
+            }
+        }
+        let stored = reader.record_keys()?;
+        self.cache.iter().for_each(|cache| cache.keep_keys(file, &stored));
+        let mut pairs = pairs(keys, &stored);
         let stored_wins = match &self.stored_ordering {
             Some(ordering) => self.stored_wins(ordering, keys, &reader, file, &pairs)?,
             None => vec![false; pairs.len()],
@@ -85,6 +144,18 @@ impl LookUp {
         Ok(hits)
     }
 
+    /// Whether one of these rows, whose keys `file` holds, moves to another partition or stays by the stored row's ordering
+    /// value.
+    fn ordering_decides(&self, keys: &KeyTable, file: &BaseFile, mut positions: impl Iterator<Item = u32>) -> bool {
+        let moves = |position| {
+            let row = keys.row(position);
+            self.keys.batches[row.batch as usize].partitions.path(row.row as usize) != file.partition
+        };
+        self.stored_ordering.is_some()
+            && self.keys.batches.iter().all(|batch| batch.ordering.is_some())
+            && positions.any(moves)
+    }
+
     /// For each pair, whether the stored row is kept by the merge rule.
     fn stored_wins(
         &self,
@@ -94,12 +165,7 @@ impl LookUp {
         file: &BaseFile,
         pairs: &[Pair],
     ) -> Result<Vec<bool>> {
-        let moves = |pair: &Pair| {
-            let row = keys.row(pair.position);
-            self.keys.batches[row.batch as usize].partitions.path(row.row as usize) != file.partition
-        };
-        let has_ordering = self.keys.batches.iter().all(|batch| batch.ordering.is_some());
-        if !has_ordering || !pairs.iter().any(moves) {
+        if !self.ordering_decides(keys, file, pairs.iter().map(|pair| pair.position)) {
             return Ok(vec![false; pairs.len()]);
         }
         let Some(stored) = stored_column(reader, file, &ordering.field, pairs)? else {

@@ -2,9 +2,11 @@
 //!
 //! Reads base files, writes nothing; knows records and tables, no sources. Look at [`tag`] first. Invariants: a key that
 //! a visible base file holds is always found; memory follows the incoming rows, never the table: the hash table is of
-//! the incoming keys, and the stored ones stream past it.
+//! the incoming keys, and the stored ones stream past it. What a job of many rounds remembers besides has a budget.
 
 mod bloom;
+mod cache;
+mod key_hashes;
 mod key_table;
 mod look_up;
 mod ordering;
@@ -14,6 +16,7 @@ mod settle;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use cache::{KeyCache, KeyRecorder};
 pub(crate) use key_table::KeyTable;
 pub(crate) use ordering::incoming_ordering;
 pub(crate) use places::PartitionPlaces;
@@ -66,6 +69,18 @@ pub struct StoredOrdering {
     pub field: String,
 }
 
+/// How keys are looked up.
+#[derive(Debug, Clone)]
+pub struct TagOptions {
+    pub index: IndexConfig,
+    /// Matters to global indexes with `update.partition.path=true` alone.
+    pub stored_ordering: Option<StoredOrdering>,
+    /// Files that are read and probed at a time, each on a blocking thread.
+    pub workers: usize,
+    /// What rounds before this one have learnt of base files; `None` where there is one round.
+    pub cache: Option<Arc<KeyCache>>,
+}
+
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -98,21 +113,18 @@ impl Tagged {
 }
 
 /// Looks the keys of `rows` up in the latest base files of `view`: of the rows' partitions, or of all for a global
-/// index. Files are read and probed by `workers` blocking threads.
-///
-/// `stored_ordering` matters to global indexes with `update.partition.path=true` alone.
+/// index.
 pub async fn tag(
     table: &Table,
     view: &FileSystemView,
-    config: &IndexConfig,
-    stored_ordering: Option<StoredOrdering>,
-    workers: usize,
+    options: TagOptions,
     batches: Vec<KeyedBatch>,
     rows: Vec<RowRef>,
 ) -> Result<Tagged> {
+    let TagOptions { index, stored_ordering, workers, cache } = options;
     let (batches, rows) = (Arc::new(batches), Arc::new(rows));
-    let global = config.index_type.is_global();
-    let moving = global && config.update_partition_path;
+    let global = index.index_type.is_global();
+    let moving = global && index.update_partition_path;
     let keys = {
         let (batches, rows) = (batches.clone(), rows.clone());
         pool::blocking(move || look_up::IncomingKeys::new(batches, rows, global)).await
@@ -125,11 +137,13 @@ pub async fn tag(
             slices.push(slice.clone());
         }
     }
+    cache.iter().for_each(|cache| cache.begin(view, &files));
     let look_up = look_up::LookUp {
         storage: table.storage.clone(),
-        index_type: config.index_type,
+        index_type: index.index_type,
         stored_ordering: stored_ordering.filter(|o| moving && o.rule.needs_stored_ordering()),
         keys,
+        cache,
     };
     let hits = pool::run(workers, &CancellationToken::new(), files, move |file| look_up.hits(&file)).await?;
     Ok(pool::blocking(move || settle::settle(Arc::unwrap_or_clone(batches), &rows, slices, &hits, moving)).await)

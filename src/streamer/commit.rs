@@ -141,6 +141,7 @@ impl Streamer {
             average_record_size,
             cancel: self.cancel.clone(),
             rows_written: Arc::default(),
+            key_cache: self.key_cache.clone(),
             table,
         }))
     }

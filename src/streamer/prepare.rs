@@ -4,7 +4,7 @@ use super::input::{Input, stream_of, with_hidden};
 use super::round::{Schemas, Streamer, Work};
 use super::{Error, Result, open};
 use crate::config::Operation;
-use crate::index::{self, StoredOrdering, Tagged};
+use crate::index::{self, StoredOrdering, TagOptions, Tagged};
 use crate::observe::{Progress, RoundReport, Stages};
 use crate::record::{self, KeyGenerator, KeyedBatch, RecordOptions, RowRef};
 use crate::schema::TableSchema;
@@ -68,9 +68,14 @@ impl Streamer {
         let partitions = (!global).then(|| partitions_of(&batches));
         let view = FileSystemView::load(table, timeline, partitions.as_deref()).await?;
         let tagged = if combines {
-            let stored = open::known_ordering_field(&self.config, Some(table), &schemas.writer)
-                .map(|field| StoredOrdering { rule: self.rule, field });
-            index::tag(table, &view, &self.config.index, stored, self.config.write.workers, batches, rows).await?
+            let options = TagOptions {
+                index: self.config.index.clone(),
+                stored_ordering: open::known_ordering_field(&self.config, Some(table), &schemas.writer)
+                    .map(|field| StoredOrdering { rule: self.rule, field }),
+                workers: self.config.write.workers,
+                cache: self.key_cache.clone(),
+            };
+            index::tag(table, &view, options, batches, rows).await?
         } else {
             Tagged::untagged(batches, rows)
         };

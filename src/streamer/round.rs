@@ -12,7 +12,7 @@
 use super::input::Input;
 use super::{Error, Result, checkpoint, open, quarantine};
 use crate::config::{BadRecordPolicy, Operation, StreamerConfig, mask_urls};
-use crate::index::Tagged;
+use crate::index::{KeyCache, Tagged};
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
@@ -50,6 +50,8 @@ pub(super) struct Streamer {
     /// `None` until the first round has something to commit.
     pub(super) table: Option<Table>,
     pub(super) rule: MergeRule,
+    /// What earlier rounds have learnt of the table's keys; none in a job of one round.
+    pub(super) key_cache: Option<Arc<KeyCache>>,
     /// A round has said where the job goes on from.
     begun: bool,
     /// The position after which the last rounds found nothing, and when table and schemas were last looked at.
@@ -94,7 +96,11 @@ impl Streamer {
         quarantine::check(&config).await?;
         let provider = SchemaProvider::open(&config.schema)?;
         let source = source::open(&config.source, config.write.workers)?;
-        Streamer::over(config, source, provider, tokens, metrics).await
+        let looks_up = config.operation == Operation::Upsert || config.filter_dupes;
+        let remembers = config.run.continuous && looks_up && config.index.cache_bytes > 0;
+        let key_cache = remembers.then(|| Arc::new(KeyCache::new(config.index.cache_bytes)));
+        let streamer = Streamer::over(config, source, provider, tokens, metrics).await?;
+        Ok(Streamer { key_cache, ..streamer })
     }
 
     /// A job over a source of one's own.
@@ -115,6 +121,7 @@ impl Streamer {
             provided: None,
             table,
             rule,
+            key_cache: None,
             begun: false,
             quiet: None,
             pinned: None,

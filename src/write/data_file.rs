@@ -1,12 +1,13 @@
 //! One data file: its name, marker and folder, its meta columns, its size.
 
-use super::meta::{META_COLUMN_COUNT, MetaColumns};
+use super::meta::{META_COLUMN_COUNT, MetaColumns, RECORD_KEY};
 use super::status::WriteStatus;
 use super::{Error, Result, WriteContext};
 use crate::config::ParquetCodec;
+use crate::index::{KeyCache, KeyRecorder};
 use crate::table::base_file::{BloomOptions, Writer, WriterOptions};
 use crate::table::{Marker, MarkerType, Markers, WriteStat};
-use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use std::collections::HashSet;
@@ -96,6 +97,8 @@ pub(super) struct DataFile {
     stat: WriteStat,
     path: String,
     begun: Instant,
+    /// For the rounds that come.
+    keys: Option<KeyRecorder>,
 }
 
 impl DataFile {
@@ -121,7 +124,8 @@ impl DataFile {
             ..WriteStat::default()
         };
         let meta = MetaColumns::new(context.instant.as_str(), task, partition, &name);
-        Ok(DataFile { run: run.clone(), meta, writer, stat, path, begun: Instant::now() })
+        let keys = context.key_cache.as_ref().map(KeyCache::record);
+        Ok(DataFile { run: run.clone(), meta, writer, stat, path, begun: Instant::now(), keys })
     }
 
     pub(super) fn path(&self) -> &str {
@@ -180,6 +184,7 @@ impl DataFile {
         self.run.check_cancelled()?;
         if batch.num_rows() > 0 {
             self.writer.write(batch)?;
+            self.keys.iter_mut().for_each(|keys| keys.add_all(batch.column(RECORD_KEY).as_string()));
             self.stat.num_writes += batch.num_rows() as u64;
             self.run.context.rows_written.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         }
@@ -188,7 +193,7 @@ impl DataFile {
 
     /// Makes the file visible (as a file; not yet as part of the table).
     pub(super) fn finish(self) -> Result<WriteStatus> {
-        let DataFile { run, writer, mut stat, path, begun, .. } = self;
+        let DataFile { run, writer, mut stat, path, begun, keys, .. } = self;
         run.check_cancelled()?;
         let written = writer.finish().map_err(|e| Error::from(e).in_file("finish", &path))?;
         stat.total_write_bytes = written.size;
@@ -198,6 +203,9 @@ impl DataFile {
             stat.total_create_time = milliseconds;
         } else {
             stat.total_upsert_time = milliseconds;
+        }
+        if let Some(keys) = keys {
+            keys.finish(&stat.partition_path, path, written.size);
         }
         if !run.finished_one.swap(true, Ordering::Relaxed) {
             crate::storage::fault_point("while-writing");

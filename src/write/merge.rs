@@ -43,6 +43,7 @@ pub(super) fn merge(run: &Arc<Run>, batches: &Arc<Vec<KeyedBatch>>, task: MergeT
     let merged = || -> Result<DataFile> {
         let mut file = DataFile::create(run, &slice.partition, &slice.file_id, MarkerType::Merge)?;
         file.stat().prev_commit = slice.base_instant.to_string();
+        run.context.key_cache.iter().for_each(|cache| cache.forget(&old_path));
         let mut incoming = Incoming::new(batches.clone(), &task);
         if let Some(base) = &slice.base_file {
             let reader = Reader::open(&run.context.table.storage, &old_path, base.size)?;

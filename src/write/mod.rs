@@ -29,6 +29,7 @@ pub use bulk::bulk_insert;
 pub use status::{WriteStatus, finalize};
 
 use crate::config::{IndexConfig, Operation, WriteConfig};
+use crate::index::KeyCache;
 use crate::record::MergeRule;
 use crate::schema::TableSchema;
 use crate::table::{InstantTime, Table};
@@ -58,6 +59,8 @@ pub struct WriteContext {
     pub cancel: CancellationToken,
     /// Rows given to file writers so far, for progress.
     pub rows_written: Arc<AtomicU64>,
+    /// Told of the keys of base files that are written, where there is one.
+    pub key_cache: Option<Arc<KeyCache>>,
 }
 
 #[derive(Debug, thiserror::Error)]

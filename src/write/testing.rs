@@ -50,7 +50,7 @@ pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> Writ
             allow_column_drop: false,
             workers: 2,
         },
-        index: IndexConfig { index_type: IndexType::Simple, update_partition_path: true },
+        index: IndexConfig { index_type: IndexType::Simple, update_partition_path: true, cache_bytes: 0 },
         operation,
         rule: MergeRule(PayloadClass::OverwriteWithLatest),
         ordering_field: Some("value".to_string()),
@@ -58,6 +58,7 @@ pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> Writ
         average_record_size: 1024,
         cancel: Default::default(),
         rows_written: Default::default(),
+        key_cache: None,
     }
 }
 

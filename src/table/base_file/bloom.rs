@@ -85,6 +85,11 @@ impl BloomFilter {
         self.rows.iter().any(|row| mixed.chain().take(hashes).all(|h| row.has(self.shape.position(h))))
     }
 
+    /// Bytes of memory its bits hold.
+    pub(super) fn memory(&self) -> usize {
+        self.rows.iter().map(|row| row.0.len() * size_of::<u64>()).sum()
+    }
+
     /// Whether it is a DYNAMIC_V0; the footer says so beside the filter.
     pub(super) fn is_dynamic(&self) -> bool {
         self.dynamic.is_some()

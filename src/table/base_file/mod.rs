@@ -73,3 +73,11 @@ pub struct KeyFooter {
     pub min_key: Option<String>,
     pub max_key: Option<String>,
 }
+
+impl KeyFooter {
+    /// Bytes of memory it holds.
+    pub fn memory(&self) -> usize {
+        let texts = [&self.min_key, &self.max_key].into_iter().flatten().map(String::len);
+        size_of::<KeyFooter>() + texts.sum::<usize>() + self.bloom.as_ref().map_or(0, BloomFilter::memory)
+    }
+}

@@ -1,5 +1,5 @@
 use crate::config::{IndexType, Operation, PayloadClass};
-use crate::index::{StoredOrdering, Tagged, filter_dupes, tag};
+use crate::index::{KeyCache, StoredOrdering, TagOptions, Tagged, filter_dupes, tag};
 use crate::record::{KeyedBatch, MergeRule, RowRef};
 use crate::table::{BaseFile, Table};
 use crate::write::testing::{self, keyed};
@@ -19,7 +19,9 @@ fn rows_of(batches: &[KeyedBatch]) -> Vec<RowRef> {
 async fn tagged(context: &WriteContext, files: &[BaseFile], batches: Vec<KeyedBatch>) -> Tagged {
     let rows = rows_of(&batches);
     let ordering = StoredOrdering { rule: context.rule, field: "value".to_string() };
-    tag(&context.table, &testing::view(files), &context.index, Some(ordering), 2, batches, rows).await.unwrap()
+    let (index, cache) = (context.index.clone(), context.key_cache.clone());
+    let options = TagOptions { index, stored_ordering: Some(ordering), workers: 2, cache };
+    tag(&context.table, &testing::view(files), options, batches, rows).await.unwrap()
 }
 
 async fn upsert(context: &WriteContext, files: &mut Vec<BaseFile>, batches: Vec<KeyedBatch>) -> Vec<WriteStatus> {
@@ -89,18 +91,23 @@ impl Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn rounds_of_upserts_agree_with_a_map(
-        rounds in prop::collection::vec(round(), 1..5),
+        rounds in prop::collection::vec(round(), 1..6),
         index in prop::sample::select(vec![
             IndexType::Simple, IndexType::Bloom, IndexType::GlobalSimple, IndexType::GlobalBloom,
         ]),
         moving: bool,
         by_ordering: bool,
         packing: bool,
+        // Bytes of the cache: none, too few for all files, enough.
+        cache in prop::sample::select(vec![None, Some(100), Some(300), Some(1 << 20)]),
+        // Rounds that another writer makes, who does not know of it.
+        others in prop::collection::vec(any::<bool>(), 5),
     ) {
         let (_folder, table) = testing::table();
+        let cache = cache.map(|bytes| Arc::new(KeyCache::new(bytes)));
         let mut model = Model::default();
         let mut files = Vec::new();
         for (round, mut rows) in rounds.into_iter().enumerate() {
@@ -109,6 +116,7 @@ proptest! {
             rows.dedup_by_key(|row| identity(row));
             let mut context = context(&table, round, index);
             context.index.update_partition_path = moving;
+            context.key_cache = cache.clone().filter(|_| !others[round]);
             context.config.small_file_limit = if packing { 1 << 20 } else { 0 };
             if by_ordering {
                 context.rule = MergeRule(PayloadClass::DefaultHoodieRecord);
