@@ -19,6 +19,7 @@ fn view(files: &[&BaseFile]) -> FileSystemView {
             base_instant: file.instant.clone(),
             base_file: Some((*file).clone()),
             log_files: Vec::new(),
+            pending_compaction: None,
         };
         view.partitions.entry(file.partition.clone()).or_default().push(slice);
     }
