@@ -100,6 +100,15 @@ impl TableSchema {
         TableSchema { given: avro.as_str().into(), avro, arrow: Arc::new(arrow::datatypes::Schema::new(arrow)) }
     }
 
+    /// The fields that are wanted, in the schema's order: what to read of rows that have more.
+    pub fn select(&self, wanted: impl Fn(&str) -> bool) -> Result<TableSchema> {
+        let mut record = self.record()?;
+        if let Some(fields) = record["fields"].as_array_mut() {
+            fields.retain(|f| f["name"].as_str().is_some_and(&wanted));
+        }
+        TableSchema::from_record(record)
+    }
+
     /// From a record whose named types are all written out where they are used.
     fn from_record(record: Value) -> Result<TableSchema> {
         let arrow = avro::to_arrow(&record)?;

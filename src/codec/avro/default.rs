@@ -1,5 +1,6 @@
 //! A field's default, which a schema has as JSON, as if it had been written: then it is read as any other value.
 
+use super::encode::{counted, long};
 use apache_avro::Schema;
 use apache_avro::schema::{DecimalSchema, InnerDecimalSchema, NamesRef, UuidSchema};
 use serde_json::Value;
@@ -93,20 +94,6 @@ fn text(value: &Value) -> Result<&str, String> {
 fn bytes(value: &Value) -> Result<Vec<u8>, String> {
     let bytes = text(value)?.chars().map(u8::try_from).collect::<Result<_, _>>();
     bytes.map_err(|_| "characters below 256 are wanted, one a byte".to_owned())
-}
-
-fn long(value: i64, out: &mut Vec<u8>) {
-    let mut rest = (value << 1 ^ value >> 63) as u64;
-    while rest >= 0x80 {
-        out.push(rest as u8 | 0x80);
-        rest >>= 7;
-    }
-    out.push(rest as u8);
-}
-
-fn counted(bytes: &[u8], out: &mut Vec<u8>) {
-    long(bytes.len() as i64, out);
-    out.extend_from_slice(bytes);
 }
 
 /// The count of the only block, which is also the end where there is nothing.

@@ -163,13 +163,15 @@ impl AvroDecoder {
     }
 
     /// For the records of a log block: all written with `writer_json`, without a header, and read as `reader`, which may have
-    /// fewer fields (the rest is passed over) or more and wider ones. Meta columns are fields like others.
+    /// fewer fields (the rest is passed over, and what stands behind the last wanted one not even looked at) or more and wider
+    /// ones. Meta columns are fields like others.
     pub fn of_writer(reader: &TableSchema, writer_json: &str) -> Result<AvroDecoder, AvroError> {
         let rows = Rows::new(&reader.arrow, false)?;
         let schema = parse(&reader.given, Writer::Same)?;
         let writer = parse_writer(writer_json, Writer::Block)?;
         let plan = plan::plan(&writer, &schema, reader.arrow.fields());
-        let plan = plan.map_err(|misfit| refused(misfit, Writer::Block))?;
+        let mut plan = plan.map_err(|misfit| refused(misfit, Writer::Block))?;
+        plan.cut();
         Ok(AvroDecoder { rows, reader: schema, bare: Some((plan, Writer::Block)), plans: Plans::default() })
     }
 
@@ -203,8 +205,9 @@ impl AvroDecoder {
         let full = |why: &str| AvroError::Malformed { writer, why: why.to_owned(), at: 1 };
         self.rows.check_room(bytes.len()).map_err(full)?;
         let mut cursor = Cursor::new(bytes, start);
-        let read =
-            self.rows.add(bytes.len(), position, |record| plan.read(&mut cursor, record).and_then(|()| cursor.end()));
+        let read = self
+            .rows
+            .add(bytes.len(), position, |record| plan.read(&mut cursor, record).and_then(|()| plan.end(&cursor)));
         read.map(|()| Decoded::Row).map_err(|fail| {
             let (field, at, why) = (fail.field(), fail.at + 1, fail.why.into_owned());
             match field.is_empty() {

@@ -17,6 +17,18 @@ use arrow::datatypes::Fields;
 pub(super) struct RecordPlan {
     pub steps: Vec<Step>,
     pub missing: Vec<(usize, Plan)>,
+    /// There is more in the record than the steps read.
+    pub cut: bool,
+}
+
+impl RecordPlan {
+    /// Leaves off the steps that only pass over the record's end: for records whose length is known from elsewhere, and whose
+    /// writer's schema is beyond doubt.
+    pub fn cut(&mut self) {
+        let steps = self.steps.iter().rposition(|step| matches!(step, Step::Take { .. })).map_or(0, |last| last + 1);
+        self.cut = steps < self.steps.len();
+        self.steps.truncate(steps);
+    }
 }
 
 #[derive(Debug)]
@@ -96,7 +108,7 @@ pub(super) fn plan(writer: &Schema, reader: &Schema, fields: &Fields) -> Planned
             let known = |field: &&RecordField| fields.find(&field.name).is_some();
             planner.record(writer, &reader.fields.iter().filter(known).collect::<Vec<_>>(), "")
         }
-        (Schema::Record(_), other) => misfit("", format!("the source schema is {}, not a record", name(other))),
+        (Schema::Record(_), other) => misfit("", format!("the reading schema is {}, not a record", name(other))),
         (other, _) => misfit("", format!("{}, not a record", name(other))),
     }
 }
@@ -152,7 +164,7 @@ impl<'s> Planner<'s> {
             .map(|column| Ok((column, self.missing(reader[column], &join(path, &reader[column].name))?)))
             .collect::<Planned<Vec<_>>>()?;
         self.open.pop();
-        Ok(RecordPlan { steps, missing })
+        Ok(RecordPlan { steps, missing, cut: false })
     }
 
     /// A field that the writer lacks. Hudi 1.0.2 takes null where nothing else is said and null is allowed.
@@ -180,7 +192,7 @@ impl<'s> Planner<'s> {
             (Schema::Null, _) => Ok(Plan::Null),
             (writer, Schema::Union(union)) => match union.variants().iter().find(|branch| **branch != Schema::Null) {
                 Some(branch) => self.value(writer, branch, path),
-                None => misfit(path, "the source schema has nothing but null"),
+                None => misfit(path, "the reading schema has nothing but null"),
             },
             (Schema::Record(writer), Schema::Record(reader)) => {
                 Ok(Plan::Record(self.record(writer, &reader.fields.iter().collect::<Vec<_>>(), path)?))
@@ -309,7 +321,7 @@ fn symbols(writer: &EnumSchema, reader: Option<&EnumSchema>) -> Vec<Result<Strin
         Some(reader) if reader.symbols.contains(symbol) => Ok(symbol.clone()),
         Some(EnumSchema { default: Some(default), .. }) => Ok(default.clone()),
         Some(reader) => Err(format!(
-            "{symbol} is none of the source schema's symbols {}, which has no default among them",
+            "{symbol} is none of the reading schema's symbols {}, which has no default among them",
             reader.symbols.join(", ")
         )),
     };
@@ -318,11 +330,11 @@ fn symbols(writer: &EnumSchema, reader: Option<&EnumSchema>) -> Vec<Result<Strin
 
 fn mismatch(writer: &Schema, reader: &Schema) -> String {
     let (writer, reader) = (name(writer), name(reader));
-    format!("{writer} does not fit the source schema's {reader}: make it {writer} there, or leave the field out")
+    format!("{writer} does not fit the reading schema's {reader}: make it {writer} there, or leave the field out")
 }
 
 /// A type in the words of a schema.
-fn name(schema: &Schema) -> String {
+pub(super) fn name(schema: &Schema) -> String {
     match schema {
         Schema::Decimal(decimal) => format!("decimal({},{})", decimal.precision, decimal.scale),
         Schema::Record(record) => format!("record {}", record.name),

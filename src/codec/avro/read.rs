@@ -201,6 +201,11 @@ impl RecordPlan {
         record.rows += 1;
         Ok(())
     }
+
+    /// To be asked behind the outermost record.
+    pub fn end(&self, cursor: &Cursor<'_>) -> Fallible {
+        if self.cut { Ok(()) } else { cursor.end() }
+    }
 }
 
 impl Plan {
@@ -212,7 +217,7 @@ impl Plan {
                 column.push_null();
                 Ok(())
             }
-            Plan::Null => cursor.fail("null, which the source schema does not allow"),
+            Plan::Null => cursor.fail("null, which the reading schema does not allow"),
             Plan::Union(branches) => {
                 let branch = cursor.long()?;
                 match usize::try_from(branch).ok().and_then(|branch| branches.get(branch)) {
@@ -377,7 +382,7 @@ fn exactly<T>(number: i64, float: T, wide: f64, cursor: &Cursor<'_>) -> Fallible
     // i64::MAX becomes 2^63, which would come back as i64::MAX.
     match wide as i128 == i128::from(number) {
         true => Ok(float),
-        false => cursor.fail(format!("{number} has more digits than the source schema's type holds")),
+        false => cursor.fail(format!("{number} has more digits than the reading schema's type holds")),
     }
 }
 

@@ -5,6 +5,8 @@ use crate::codec::POSITION_COLUMN;
 use arrow::array::*;
 use arrow::datatypes::Int64Type;
 
+mod block;
+mod encode;
 mod errors;
 mod twin;
 mod types;
@@ -88,7 +90,7 @@ fn a_reader_that_stays_behind_takes_what_fits_it() {
         let error = decoder.decode(&hex(trip), 1).expect_err("long into int, whatever the value");
         assert_eq!(error.code(), "avro-schema-mismatch");
         let text = error.to_string();
-        assert!(text.contains("field qty of schema id 12: long does not fit the source schema's int"), "{text}");
+        assert!(text.contains("field qty of schema id 12: long does not fit the reading schema's int"), "{text}");
     }
     assert_eq!(decoder.rows.flush().num_rows(), 1);
 

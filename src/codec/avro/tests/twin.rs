@@ -33,7 +33,7 @@ const READER: &str = r#"{"name":"day","type":["null",{"type":"int","logicalType"
     {"name":"t","type":["null","boolean"],"default":null}"#;
 
 /// Any value of a schema.
-fn any_value(schema: &AvroSchema, nested: &AvroSchema) -> BoxedStrategy<Value> {
+pub(super) fn any_value(schema: &AvroSchema, nested: &AvroSchema) -> BoxedStrategy<Value> {
     match schema {
         AvroSchema::Null => Just(Value::Null).boxed(),
         AvroSchema::Boolean => any::<bool>().prop_map(Value::Boolean).boxed(),
@@ -48,7 +48,8 @@ fn any_value(schema: &AvroSchema, nested: &AvroSchema) -> BoxedStrategy<Value> {
         AvroSchema::Fixed(f) => {
             prop::collection::vec(any::<u8>(), f.size).prop_map(|b| Value::Fixed(b.len(), b)).boxed()
         }
-        AvroSchema::Decimal(_) => (-10i128.pow(20) + 1..10i128.pow(20))
+        AvroSchema::TimestampMillis => any::<i64>().prop_map(Value::TimestampMillis).boxed(),
+        AvroSchema::Decimal(of) => (1 - 10i128.pow(of.precision as u32)..10i128.pow(of.precision as u32))
             .prop_map(|unscaled| Value::Decimal(apache_avro::Decimal::from(unscaled.to_be_bytes())))
             .boxed(),
         AvroSchema::Enum(of) => {
@@ -100,7 +101,7 @@ fn nested(schema: &AvroSchema) -> AvroSchema {
 }
 
 /// A value as the columns show it.
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
         Value::Union(_, inner) => text(inner),
@@ -112,7 +113,7 @@ fn text(value: &Value) -> String {
             format!("{{{}}}", pairs.iter().map(|(n, v)| format!("{n}:{}", text(v))).collect::<Vec<_>>().join(","))
         }
         Value::Int(n) | Value::Date(n) => n.to_string(),
-        Value::Long(n) | Value::TimestampMicros(n) => n.to_string(),
+        Value::Long(n) | Value::TimestampMicros(n) | Value::TimestampMillis(n) => n.to_string(),
         Value::Float(n) => format!("{n:?}"),
         Value::Double(n) => format!("{n:?}"),
         Value::Boolean(b) => b.to_string(),
@@ -121,15 +122,15 @@ fn text(value: &Value) -> String {
         Value::Decimal(d) => {
             let bytes: Vec<u8> = d.try_into().expect("bytes");
             let fill = if bytes.first().is_some_and(|b| *b >= 0x80) { 0xff } else { 0 };
-            let whole = [vec![fill; 16 - bytes.len()], bytes].concat();
-            i128::from_be_bytes(whole.try_into().expect("16 bytes")).to_string()
+            let whole = [vec![fill; 16], bytes].concat();
+            i128::from_be_bytes(*whole.last_chunk().expect("16 bytes")).to_string()
         }
         other => panic!("{other:?}"),
     }
 }
 
 /// The same of a row.
-fn row_text(array: &ArrayRef, row: usize) -> String {
+pub(super) fn row_text(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return "null".into();
     }

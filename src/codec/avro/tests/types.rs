@@ -123,16 +123,16 @@ fn values_become_what_the_source_schema_says() {
 fn schemas_that_do_not_fit_are_refused_whatever_the_values() {
     let (millis, micros) = (logical("long", "timestamp-millis"), logical("long", "timestamp-micros"));
     let cases: &[(&str, &str, &str)] = &[
-        (LONG, INT, "long does not fit the source schema's int"),
-        (r#"["null","long"]"#, r#"["null","int"]"#, "long does not fit the source schema's int"),
+        (LONG, INT, "long does not fit the reading schema's int"),
+        (r#"["null","long"]"#, r#"["null","int"]"#, "long does not fit the reading schema's int"),
         (DOUBLE, FLOAT, "double does not fit"),
         (DOUBLE, LONG, "double does not fit"),
         (STRING, INT, "string does not fit"),
         (BOOLEAN, STRING, "boolean does not fit"),
         (FLOAT, STRING, "float does not fit"),
-        (&millis, &micros, "timestamp-millis does not fit the source schema's timestamp-micros"),
+        (&millis, &micros, "timestamp-millis does not fit the reading schema's timestamp-micros"),
         (&logical("int", "time-millis"), &millis, "time-millis does not fit"),
-        (&decimal(10, 4), &decimal(10, 2), "decimal(10,4) does not fit the source schema's decimal(10,2)"),
+        (&decimal(10, 4), &decimal(10, 2), "decimal(10,4) does not fit the reading schema's decimal(10,2)"),
         (&decimal(10, 2), STRING, "decimal(10,2) does not fit"),
         (r#"{"type":"array","items":"int"}"#, INT, "array does not fit"),
         (r#"{"type":"array","items":"long"}"#, r#"{"type":"array","items":"int"}"#, "field f[]"),
@@ -168,11 +168,11 @@ fn schemas_that_do_not_fit_are_refused_whatever_the_values() {
 #[test]
 fn values_that_do_not_fit_name_the_field() {
     let cases: &[(&str, &str, &str, &str)] = &[
-        (r#"["null","int"]"#, INT, "00", "null, which the source schema does not allow"),
-        (r#"["null","int","string"]"#, INT, "0400", "string does not fit the source schema's int"),
+        (r#"["null","int"]"#, INT, "00", "null, which the reading schema does not allow"),
+        (r#"["null","int","string"]"#, INT, "0400", "string does not fit the reading schema's int"),
         (LONG, DOUBLE, "82808080808080 20", "has more digits"),
         (LONG, FLOAT, "8280 8010", "has more digits"),
-        (LETTERS, r#"{"type":"enum","name":"E","symbols":["B"]}"#, "00", "A is none of the source schema's symbols B"),
+        (LETTERS, r#"{"type":"enum","name":"E","symbols":["B"]}"#, "00", "A is none of the reading schema's symbols B"),
         (LETTERS, LETTERS, "04", "symbol 2 of an enum of 2"),
         (STRING, LETTERS, "0243", "\"C\" is not a symbol"),
         (STRING, STRING, "02ff", "not UTF-8"),
