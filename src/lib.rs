@@ -23,6 +23,7 @@
 //! | [`sync`] | catalogs that learn of a commit (later Hive) |
 //! | [`mod@write`] | rows to file groups: small files, create and merge handles, write statuses |
 //! | [`index`] | which file group holds a key |
+//! | [`slice`](mod@slice) | a base file and its log files as merged rows |
 //! | [`record`] | record key, partition path, ordering value; one row a key; merge rules |
 //! | [`schema`] | schema providers and registries, Avro ⇄ Arrow, inference, evolution |
 //! | [`codec`] | JSON and Avro to Arrow, Arrow to Avro: plans made once from a schema; no I/O |
@@ -42,6 +43,7 @@ pub mod observe;
 pub mod record;
 pub mod schema;
 pub mod service;
+pub mod slice;
 pub mod source;
 pub mod storage;
 pub mod streamer;
