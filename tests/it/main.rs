@@ -18,6 +18,7 @@ mod kafka;
 mod keys;
 mod merging;
 mod metrics;
+mod mor;
 mod positions;
 mod quarantine;
 mod values;

@@ -94,7 +94,7 @@ TABLES = {
                       INS_UPD_DEL + [("upsert", [r(1, 4, day(1)), r(8, 4, day(8))])]),
     "mor_compaction_pending": ("compaction requested, not run; then an upsert into the new file slice", "0.15.0", "mor", DDL, PARTED,
                                INS_UPD_DEL + [("schedule_compact", None, {"hoodie.compact.inline.max.delta.commits": "1"}),
-                                              ("upsert", [r(1, 4, day(1)), r(9, 4, day(9))])]),
+                                              ("upsert", [r(1, 4, day(1)), r(3, 4, day(3)), r(9, 4, day(9))], {"hoodie.compact.inline": "false"})]),
     "mor_parquet_log": ("log data blocks in Parquet", "0.15.0", "mor", DDL,
                         {**PARTED, "hoodie.logfile.data.block.format": "parquet"}, INS_UPD_DEL),
     # -- operations

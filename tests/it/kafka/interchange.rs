@@ -24,7 +24,7 @@ fn a_table_that_hudis_streamer_made_is_continued() {
             format!("{key}={}", job.topic.position(&[2, 0])),
         ];
         let settings = ["hoodie.table.name=trips", &prefix, &position];
-        let instant = oracle(spark).create(job.table.str(), &job.scratch.path("schema.avsc"), &file, &settings);
+        let instant = oracle(spark).create("cow", job.table.str(), &job.scratch.path("schema.avsc"), &file, &settings);
         job.model.upsert(&instant, &first);
 
         let instant = job.round("UPSERT");

@@ -55,7 +55,7 @@ fn a_table_with_another_unit_keeps_the_moment() {
     let micros = job.scratch.file("micros.avsc", TICKS.replace("timestamp-millis", "timestamp-micros"));
     let theirs = [tick_read("r0", 1)];
     let file = job.scratch.lines("spark.json", &theirs);
-    let instant = oracle(SPARK_0_15).create(job.table.str(), &micros, &file, &["hoodie.table.name=trips"]);
+    let instant = oracle(SPARK_0_15).create("cow", job.table.str(), &micros, &file, &["hoodie.table.name=trips"]);
     job.model.upsert(&instant, &theirs);
     job.topic.send(0, &[tick_written("r1", 1)]);
     let run = job.call.run();

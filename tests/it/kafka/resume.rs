@@ -16,7 +16,7 @@ fn commits_that_carry_no_position_are_stepped_over() {
     let empty =
         ["hoodie.datasource.write.commitmeta.key.prefix=deltastreamer.checkpoint.", "deltastreamer.checkpoint.key="];
     oracle(SPARK_0_15).write(&table, "upsert", &x1, &[]);
-    oracle(SPARK_0_15).service(&table, "cluster");
+    oracle(SPARK_0_15).service(&table, "cluster", &[]);
     oracle(SPARK_0_15).write(&table, "upsert", &x2, &empty);
     assert!(job.table.timeline().iter().any(|name| name.ends_with(".replacecommit")), "Spark clustered");
 
@@ -35,7 +35,13 @@ fn a_table_that_another_program_made_is_taken_up_with_a_warning() {
     needs_peers!();
     let job = job("parcels", 1);
     let rows = job.scratch.lines("theirs.json", &[event("x1", 1), event("x2", 1)]);
-    oracle(SPARK_0_15).create(job.table.str(), &job.scratch.path("schema.avsc"), &rows, &["hoodie.table.name=trips"]);
+    oracle(SPARK_0_15).create(
+        "cow",
+        job.table.str(),
+        &job.scratch.path("schema.avsc"),
+        &rows,
+        &["hoodie.table.name=trips"],
+    );
     job.topic.send(0, &[event("p0", 1), event("x2", 2)]);
     job.call.run().ok().says(&["WARN", "checkpoint", "earliest"]);
     job.stands_at(&[2]);

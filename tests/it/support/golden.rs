@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde_json::Value;
 
-use super::{Job, Model, Row, Scratch, Streamer, Table};
+use super::{Job, Row, Scratch, Streamer, Table};
 
 /// Hudi keeps full paths in clean, rollback and clustering files, so these tables work only where they were made.
 const HOME: &str = "/tmp/hudi-golden";
@@ -42,7 +42,12 @@ impl Golden {
 
     /// The rows that the writing version itself read.
     pub fn rows(&self) -> Vec<Row> {
-        let rows = self.spec["expected"]["snapshot"].as_array().expect("a snapshot");
+        self.rows_of("snapshot")
+    }
+
+    /// As [`Golden::rows`], by another query: `read_optimized`.
+    pub fn rows_of(&self, query: &str) -> Vec<Row> {
+        let rows = self.spec["expected"][query].as_array().expect("rows of a query");
         rows.iter().map(|r| r.as_object().expect("a row").clone()).collect()
     }
 
@@ -63,6 +68,11 @@ impl Golden {
         self.index().into_iter().fold(call, |call, (key, value)| call.conf(&key, value))
     }
 
+    /// What its writer was told.
+    pub fn option(&self, key: &str) -> Option<&str> {
+        self.spec["options"][key].as_str()
+    }
+
     /// Settings of a global index, which every writer of the table has to give: the table does not keep them.
     pub fn index(&self) -> Vec<(String, String)> {
         let options = self.spec["options"].as_object().expect("options");
@@ -75,7 +85,7 @@ impl Golden {
     }
 
     /// A job on this table; it has the place of golden tables for itself until the first part is dropped.
-    pub fn into_job(self, call: Streamer, model: Model) -> (impl Drop, Job) {
+    pub fn into_job<M>(self, call: Streamer, model: M) -> (impl Drop, Job<M>) {
         (self.home, Job::on(self.scratch, call, self.table, model))
     }
 }

@@ -5,17 +5,17 @@ use super::{Model, Row, Run, Scratch, Streamer, Table};
 /// Modification time of the first input file; each further one is a second newer.
 pub const BASE_TIME_MS: u64 = 1_700_000_000_000;
 
-pub struct Job {
+pub struct Job<M = Model> {
     pub scratch: Scratch,
     pub call: Streamer,
     pub table: Table,
-    pub model: Model,
+    pub model: M,
     fed: u64,
 }
 
-impl Job {
+impl<M> Job<M> {
     /// The base call with `schema`, changed by `with`.
-    pub fn new(schema: &str, model: Model, with: impl FnOnce(Streamer) -> Streamer) -> Job {
+    pub fn new(schema: &str, model: M, with: impl FnOnce(Streamer) -> Streamer) -> Job<M> {
         let scratch = Scratch::new();
         scratch.file("schema.avsc", schema);
         let call = with(Streamer::json(&scratch));
@@ -24,7 +24,7 @@ impl Job {
     }
 
     /// A job that goes on with a table that is there.
-    pub fn on(scratch: Scratch, call: Streamer, table: Table, model: Model) -> Job {
+    pub fn on(scratch: Scratch, call: Streamer, table: Table, model: M) -> Job<M> {
         Job { scratch, call, table, model, fed: 0 }
     }
 
@@ -70,6 +70,17 @@ impl Job {
         self.table.last_commit()
     }
 
+    /// A run that must leave the table as it is.
+    #[track_caller]
+    pub fn makes_no_instant(&self, call: &Streamer) -> Run {
+        let before = self.table.timeline();
+        let run = call.run().ok();
+        assert_eq!(before, self.table.timeline(), "no instant was expected\n{run}");
+        run
+    }
+}
+
+impl Job {
     #[track_caller]
     pub fn upsert(&mut self, rows: &[Row]) -> String {
         self.feed(rows);
@@ -98,14 +109,5 @@ impl Job {
     #[track_caller]
     pub fn check(&self) {
         self.model.assert_equals(&self.table);
-    }
-
-    /// A run that must leave the table as it is.
-    #[track_caller]
-    pub fn makes_no_instant(&self, call: &Streamer) -> Run {
-        let before = self.table.timeline();
-        let run = call.run().ok();
-        assert_eq!(before, self.table.timeline(), "no instant was expected\n{run}");
-        run
     }
 }

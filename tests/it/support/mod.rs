@@ -1,6 +1,7 @@
 //! What the tests share: a folder of their own, the program under test, Hudi as oracle and second writer, and a naive
 //! model of a table to compare with.
 
+mod compare;
 mod golden;
 mod http;
 mod job;
@@ -14,6 +15,7 @@ mod table;
 mod ticks;
 mod trips;
 
+pub use compare::{META, assert_rows, text};
 pub use golden::Golden;
 pub use http::{Exposition, http_get};
 pub use job::{BASE_TIME_MS, Job};

@@ -2,21 +2,12 @@
 //! with it row for row.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::thread;
 
-use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::compare::{META, assert_rows, text};
 use super::{READERS, Reader, Row, Table, oracle};
-
-const META: [&str; 5] = [
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-];
 
 /// Which of a stored row and an incoming one stays. Inside one batch both rules keep the greater ordering value, and of
 /// equal ones the later (table version 6, as Hudi 0.15).
@@ -185,75 +176,9 @@ impl Model {
                 row.insert(META[0].into(), s.instant.as_str().into());
                 row.insert(META[2].into(), key.as_str().into());
                 row.insert(META[3].into(), partition.as_str().into());
-                self.ignored.iter().for_each(|column| drop(row.remove(column)));
                 want.push(row);
             }
         }
-        assert_meta_columns(who, table, &rows);
-        let got = rows.into_iter().map(|mut row| {
-            row.remove(META[1]);
-            row.remove(META[4]);
-            self.ignored.iter().for_each(|column| drop(row.remove(column)));
-            row
-        });
-        assert_same_rows(who, &want, &got.collect::<Vec<_>>());
+        assert_rows(who, table, &want, rows, &self.ignored);
     }
-}
-
-/// What is true of Hudi's columns in any table: the row is in the file it names, in the partition it names, and its
-/// sequence number is its instant's and its alone.
-#[track_caller]
-fn assert_meta_columns(who: &str, table: &Table, rows: &[Row]) {
-    let seqno = Regex::new(r"^\d+_\d+_\d+$").expect("a good pattern");
-    let mut seen = BTreeSet::new();
-    for row in rows {
-        let [instant, number, _, partition, file] = META.map(|c| text(row.get(c).unwrap_or(&Value::Null)));
-        assert!(
-            seqno.is_match(&number) && number.starts_with(&instant),
-            "{who}: sequence number {number} of {instant}"
-        );
-        assert!(seen.insert(number.clone()), "{who}: sequence number {number} twice");
-        let path = table.path.join(Path::new(&partition)).join(&file);
-        assert!(path.is_file(), "{who}: a row names the file {}, which is not there", path.display());
-    }
-}
-
-/// The same rows, in any order; the message lists what is missing and what is too much.
-#[track_caller]
-fn assert_same_rows(who: &str, want: &[Row], got: &[Row]) {
-    let count = |rows: &[Row]| {
-        let mut counted: BTreeMap<String, i64> = BTreeMap::new();
-        rows.iter().for_each(|r| *counted.entry(normal(r)).or_default() += 1);
-        counted
-    };
-    let (want, got) = (count(want), count(got));
-    let lines = |a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>, sign: &str| -> String {
-        let more = a.iter().filter(|(row, n)| **n > b.get(*row).copied().unwrap_or(0));
-        more.map(|(row, n)| format!("{sign} {n} x {row}\n")).take(10).collect()
-    };
-    assert!(want == got, "{who}\n{}{}", lines(&want, &got, "- expected"), lines(&got, &want, "+ got     "));
-}
-
-/// One text for one value: keys sorted at every level, whole floats as integers.
-fn normal(row: &Row) -> String {
-    fn sorted(value: &Value) -> Value {
-        match value {
-            Value::Object(map) => {
-                let by_name: BTreeMap<_, _> = map.iter().collect();
-                Value::Object(by_name.into_iter().map(|(k, v)| (k.clone(), sorted(v))).collect())
-            }
-            Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-            Value::Number(n) => match n.as_f64() {
-                Some(f) if n.is_f64() && f.fract() == 0.0 && f.abs() < 1e15 => Value::from(f as i64),
-                _ => value.clone(),
-            },
-            other => other.clone(),
-        }
-    }
-    sorted(&Value::Object(Map::from_iter(row.clone()))).to_string()
-}
-
-/// A key or partition value as text.
-fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -117,10 +117,10 @@ impl Oracle {
         self.make_instant(vec!["write", table, "--op", op, "--input", rows], conf)
     }
 
-    /// As [`Oracle::write`], into a new copy-on-write table keyed by `id`, ordered by `ts`, not partitioned; `schema` is
+    /// As [`Oracle::write`], into a new table of `kind` (`cow`, `mor`) keyed by `id`, ordered by `ts`, not partitioned; `schema` is
     /// an Avro schema's file.
     #[track_caller]
-    pub fn create(&mut self, table: &str, schema: &Path, rows: &Path, conf: &[&str]) -> String {
+    pub fn create(&mut self, kind: &str, table: &str, schema: &Path, rows: &Path, conf: &[&str]) -> String {
         let [schema, rows] = [schema, rows].map(|path| path.to_str().expect("test paths are UTF-8"));
         let mut settings = vec![
             "hoodie.datasource.write.recordkey.field=id",
@@ -130,7 +130,7 @@ impl Oracle {
             "hoodie.metadata.enable=false",
         ];
         settings.extend(conf);
-        let argv = vec!["write", table, "--type", "cow", "--schema", schema, "--op", "upsert", "--input", rows];
+        let argv = vec!["write", table, "--type", kind, "--schema", schema, "--op", "upsert", "--input", rows];
         self.make_instant(argv, &settings)
     }
 
@@ -147,10 +147,12 @@ impl Oracle {
         answer["instant"].as_str().expect("a write makes an instant").to_owned()
     }
 
-    /// Has Spark run a table service, e.g. `cluster`.
+    /// Has Spark run a table service, e.g. `cluster`, `schedule_compact`, `run_compact`.
     #[track_caller]
-    pub fn service(&mut self, table: &str, action: &str) {
-        self.ask(&["run", table, action, "--hudi", self.reader.0]);
+    pub fn service(&mut self, table: &str, action: &str, conf: &[&str]) {
+        let mut argv = vec!["run", table, action, "--hudi", self.reader.0];
+        conf.iter().for_each(|setting| argv.extend(["--conf", setting]));
+        self.ask(&argv);
     }
 
     /// Fails on anything that Hudi's own classes find wrong in the table's files. Equal keys are let pass on demand:

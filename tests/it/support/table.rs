@@ -32,9 +32,34 @@ impl Table {
 
     /// Instants of completed `commit`s, `replacecommit`s and `deltacommit`s, oldest first.
     pub fn commits(&self) -> Vec<String> {
-        let is_commit = |action: &str| matches!(action, "commit" | "replacecommit" | "deltacommit");
-        let split = |n: &String| n.split_once('.').map(|(instant, action)| (instant.to_owned(), action.to_owned()));
-        self.timeline().iter().filter_map(split).filter(|(_, a)| is_commit(a)).map(|(i, _)| i).collect()
+        self.instants(&["commit", "replacecommit", "deltacommit"])
+    }
+
+    /// Instants of completed delta commits, oldest first.
+    pub fn delta_commits(&self) -> Vec<String> {
+        self.instants(&["deltacommit"])
+    }
+
+    /// Instants of a merge-on-read table's completed compactions, oldest first.
+    pub fn compactions(&self) -> Vec<String> {
+        self.instants(&["commit"])
+    }
+
+    /// Instants of compactions that are planned and not completed, begun or not.
+    pub fn pending_compactions(&self) -> Vec<String> {
+        let done = self.compactions();
+        self.instants(&["compaction.requested"]).into_iter().filter(|instant| !done.contains(instant)).collect()
+    }
+
+    /// Instants with a timeline file that ends in one of these.
+    fn instants(&self, endings: &[&str]) -> Vec<String> {
+        let split = |n: &String| n.split_once('.').map(|(instant, ending)| (instant.to_owned(), ending.to_owned()));
+        self.timeline()
+            .iter()
+            .filter_map(split)
+            .filter(|(_, e)| endings.contains(&e.as_str()))
+            .map(|(i, _)| i)
+            .collect()
     }
 
     pub fn last_commit(&self) -> String {
@@ -46,7 +71,9 @@ impl Table {
         let timeline = self.timeline();
         let begun: BTreeSet<&str> = timeline.iter().filter_map(|n| n.split_once('.')).map(|(i, _)| i).collect();
         let done = |i: &str| {
-            ["commit", "replacecommit", "clean", "rollback"].iter().any(|a| timeline.contains(&format!("{i}.{a}")))
+            ["commit", "deltacommit", "replacecommit", "clean", "rollback"]
+                .iter()
+                .any(|a| timeline.contains(&format!("{i}.{a}")))
         };
         begun.into_iter().filter(|i| !done(i)).map(str::to_owned).collect()
     }
@@ -57,7 +84,10 @@ impl Table {
 
     /// The metadata of a completed commit.
     pub fn commit_metadata(&self, instant: &str) -> Value {
-        let path = self.path.join(".hoodie").join(format!("{instant}.commit"));
+        let files = ["commit", "deltacommit", "replacecommit"].map(|action| format!("{instant}.{action}"));
+        let file = files.iter().find(|file| self.timeline().contains(*file));
+        let file = file.unwrap_or_else(|| panic!("{instant} is no completed commit of {}", self.str()));
+        let path = self.path.join(".hoodie").join(file);
         let text = fs::read(&path).unwrap_or_else(|e| panic!("read {}: {e}", path.display()));
         serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{} is no JSON: {e}", path.display()))
     }
@@ -86,6 +116,11 @@ impl Table {
     /// Every parquet file outside `.hoodie`, relative to the table.
     pub fn base_files(&self) -> BTreeSet<String> {
         self.files().into_iter().filter(|f| f.ends_with(".parquet") && !f.starts_with(".hoodie")).collect()
+    }
+
+    /// Every log file outside `.hoodie`, relative to the table.
+    pub fn log_files(&self) -> BTreeSet<String> {
+        self.files().into_iter().filter(|f| f.contains(".log.") && !f.starts_with(".hoodie")).collect()
     }
 
     /// Every file, relative to the table.
