@@ -1,9 +1,9 @@
 //! Words that name one of a few things: what is done, and what Hudi knows besides.
 
 use super::{
-    BadRecordPolicy, BulkInsertSortMode, IndexType, KafkaCheckpointType, KeyGeneratorClass, OffsetReset, Operation,
-    ParquetCodec, PayloadClass, SelectionStrategy, SourceClass, TableType, TimelineTimezone, TimestampType, Tombstones,
-    TriggerStrategy,
+    BadRecordPolicy, BulkInsertSortMode, IndexType, KafkaCheckpointType, KeyGeneratorClass, LogBlockFormat,
+    OffsetReset, Operation, ParquetCodec, PayloadClass, SelectionStrategy, SourceClass, TableType, TimelineTimezone,
+    TimestampType, Tombstones, TriggerStrategy,
 };
 
 /// A choice: words for what is done, and words that Hudi knows but we do not do yet.
@@ -60,8 +60,13 @@ impl<T: Copy> Choice<T> {
     }
 }
 
-pub(super) const TABLE_TYPES: Choice<TableType> =
-    Choice { done: &[("COPY_ON_WRITE", TableType::CopyOnWrite)], later: &["MERGE_ON_READ"] };
+pub(super) const TABLE_TYPES: Choice<TableType> = Choice {
+    done: &[("COPY_ON_WRITE", TableType::CopyOnWrite), ("MERGE_ON_READ", TableType::MergeOnRead)],
+    later: &[],
+};
+
+pub(super) const LOG_BLOCK_FORMATS: Choice<LogBlockFormat> =
+    Choice { done: &[("avro", LogBlockFormat::Avro), ("parquet", LogBlockFormat::Parquet)], later: &["hfile"] };
 
 pub(super) const OPERATIONS: Choice<Operation> = Choice {
     done: &[("UPSERT", Operation::Upsert), ("INSERT", Operation::Insert), ("BULK_INSERT", Operation::BulkInsert)],

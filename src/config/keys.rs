@@ -102,7 +102,11 @@ keys! {
     BLOCK_SIZE = "hoodie.parquet.block.size", "125829120", "bytes of a row group";
     PAGE_SIZE = "hoodie.parquet.page.size", "1048576", "bytes of a page";
     DICTIONARY = "hoodie.parquet.dictionary.enabled", "true", "dictionary encoding";
-    SMALL_FILE_LIMIT = "hoodie.parquet.small.file.limit", "104857600", "files below are filled with new rows; 0: never";
+    SMALL_FILE_LIMIT = "hoodie.parquet.small.file.limit", "104857600", "files below are filled with new rows; 0: never. Merge-on-read: where it is not set, only those that are small beside what comes";
+    SMALL_FILE_CANDIDATES = "hoodie.merge.small.file.group.candidates.limit", "1", "merge-on-read: most files of a partition that a commit fills with new rows";
+    LOG_MAX_SIZE = "hoodie.logfile.max.size", "1073741824", "merge-on-read: bytes at which a commit begins the next log file of a file group";
+    LOG_BLOCK_MAX_SIZE = "hoodie.logfile.data.block.max.size", "268435456", "merge-on-read: bytes at which the next block of a log file is begun";
+    LOG_BLOCK_FORMAT = "hoodie.logfile.data.block.format", "avro", "merge-on-read: avro or parquet";
     RECORD_SIZE_ESTIMATE = "hoodie.copyonwrite.record.size.estimate", "1024", "bytes of a record before any commit tells";
     RECORD_SIZE_THRESHOLD = "hoodie.record.size.estimation.threshold", "1.0", "share of the small file limit that a commit must hold to tell";
     AUTO_SPLIT = "hoodie.copyonwrite.insert.auto.split", "true", "rows of a new file group by the maximum file size";
@@ -251,7 +255,7 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.file.index.",
     "hoodie.filesystem.operation.retry.",
     "hoodie.instant_state.",
-    "hoodie.merge.small.file.group.candidates.limit",
+    "hoodie.logfile.to.parquet.compression.ratio",
     "hoodie.payload.event.time.field",
     "hoodie.release.resource.on.completion.enable",
     "hoodie.schema.cache.enable",
@@ -343,7 +347,6 @@ pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.debezium.", "Debezium sources"),
     ("hoodie.streamer.sample.writes.", "trial writes"),
     ("hoodie.log.compaction.", "log compaction"),
-    ("hoodie.logfile.", "log files"),
     ("hoodie.layout.optimize.", "clustering"),
     ("hoodie.partition.ttl.", "the expiry of partitions"),
     ("hoodie.table.service.manager", "the table service manager"),

@@ -360,9 +360,14 @@ impl IndexType {
 #[derive(Debug, Clone)]
 pub struct WriteConfig {
     pub parquet: ParquetConfig,
+    pub log: LogConfig,
     pub bloom: BloomConfig,
     /// `hoodie.parquet.small.file.limit`, bytes; 0 turns packing off.
     pub small_file_limit: u64,
+    /// True when the user named the limit; otherwise merge-on-read tables look at the proportion too.
+    pub small_file_limit_explicit: bool,
+    /// `hoodie.merge.small.file.group.candidates.limit`, for merge-on-read tables.
+    pub small_file_candidates: usize,
     /// `hoodie.copyonwrite.record.size.estimate`, bytes.
     pub record_size_estimate: u64,
     /// `hoodie.record.size.estimation.threshold`
@@ -398,6 +403,23 @@ pub struct ParquetConfig {
     pub dictionary_enabled: bool,
     /// `hoodie.parquet.compression.ratio`
     pub compression_ratio: f64,
+}
+
+/// Log files of merge-on-read tables (`hoodie.logfile.*`).
+#[derive(Debug, Clone)]
+pub struct LogConfig {
+    /// `.max.size`, bytes.
+    pub max_file_size: u64,
+    /// `.data.block.max.size`, bytes.
+    pub max_block_size: u64,
+    /// `.data.block.format`
+    pub block_format: LogBlockFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogBlockFormat {
+    Avro,
+    Parquet,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

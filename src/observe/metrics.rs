@@ -24,6 +24,8 @@ pub struct Metrics {
 struct Inner {
     /// Sanitised; empty, or ending in `_`.
     prefix: String,
+    /// What a commit is called on the table's timeline: the group of what is told of one, as Hudi has it.
+    commit_action: &'static str,
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
     health: Mutex<Health>,
@@ -51,14 +53,16 @@ impl Metrics {
         Metrics::default()
     }
 
-    /// Counts under `prefix`; a round may be quiet for `patience` before it counts as stuck.
-    pub fn on(prefix: &str, patience: Duration) -> Metrics {
+    /// Counts under `prefix`; a commit is a `commit_action` (`commit` or `deltacommit`); a round may be quiet for `patience`
+    /// before it counts as stuck.
+    pub fn on(prefix: &str, commit_action: &'static str, patience: Duration) -> Metrics {
         let builder = PrometheusBuilder::new().set_buckets(SECONDS);
         let recorder = builder.unwrap_or_else(|_| PrometheusBuilder::new()).build_recorder();
         let prefix = if prefix.is_empty() { String::new() } else { format!("{}_", sanitized(prefix)) };
         let now = Instant::now();
         let inner = Inner {
             prefix,
+            commit_action,
             handle: recorder.handle(),
             recorder,
             health: Mutex::new(Health::new(patience)),
@@ -318,7 +322,8 @@ impl Inner {
     }
 
     fn name(&self, metric: &Metric) -> String {
-        format!("{}{}_{}", self.prefix, metric.group, metric.name)
+        let group = if metric.group == names::COMMIT { self.commit_action } else { metric.group };
+        format!("{}{}_{}", self.prefix, group, metric.name)
     }
 
     fn key(&self, metric: &Metric, labels: &[(&'static str, &str)]) -> Key {

@@ -19,6 +19,9 @@ pub(super) enum Kind {
     Histogram,
 }
 
+/// The group of what is told of a commit; `deltacommit` for merge-on-read tables.
+pub(super) const COMMIT: &str = "commit";
+
 macro_rules! metrics {
     ($($id:ident = $kind:ident $group:literal $name:literal, $help:literal;)+) => {
         $(pub(super) const $id: Metric = Metric { group: $group, name: $name, kind: Kind::$kind, help: $help };)+

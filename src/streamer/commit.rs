@@ -2,14 +2,14 @@
 //! checkpoint; or it is rolled back.
 
 use super::round::{Outcome, Schemas, Streamer, Work};
-use super::{Error, Result, checkpoint, open};
+use super::{Error, Result, checkpoint, open, overtaken};
 use crate::observe::{RoundReport, Stages};
 use crate::record;
 use crate::schema::TableSchema;
 use crate::service;
 use crate::source::Rejects;
 use crate::storage::fault_point;
-use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, State, Table, Timeline};
+use crate::table::{CommitMetadata, Instant, InstantTime, Markers, State, Table, Timeline};
 use crate::write::{self, WriteContext, WriteStatus};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -84,8 +84,8 @@ impl Streamer {
         report.instant = time.to_string();
         report.begun_ms = chrono::Utc::now().timestamp_millis();
         let context = self.write_context(table.clone(), timeline, time.clone(), schemas).await?;
-        table.request(&time, Action::Commit).await?;
-        let written = self.write_and_complete(work, rejects, &context, schemas, stages, report).await;
+        table.request(&time, table.write_action()).await?;
+        let written = self.write_and_complete(work, rejects, &context, timeline, schemas, stages, report).await;
         let failure = match written {
             Ok(statuses) => {
                 report.completed_ms = chrono::Utc::now().timestamp_millis();
@@ -100,7 +100,7 @@ impl Streamer {
         };
         // A failed create may still have gone through: the timeline knows.
         let now = table.timeline().await;
-        let pending = Instant { time: time.clone(), action: Action::Commit, state: State::Inflight };
+        let pending = Instant::new(time.clone(), table.write_action(), State::Inflight);
         let still_pending = now.is_ok_and(|t| t.pending_writes().any(|i| i.time == time));
         if still_pending {
             let started = std::time::Instant::now();
@@ -151,28 +151,30 @@ impl Streamer {
         work: Work,
         rejects: Option<&Rejects>,
         context: &Arc<WriteContext>,
+        timeline: &Timeline,
         schemas: &Schemas,
         stages: &mut Stages,
         report: &RoundReport,
     ) -> Result<Vec<WriteStatus>> {
         let table = &context.table;
+        let action = table.write_action();
         fault_point("before-inflight");
         let statuses = match work {
             Work::Nothing => {
                 let profile = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
-                table.mark_inflight(&context.instant, Action::Commit, profile.to_json()).await?;
+                table.mark_inflight(&context.instant, action, profile.to_json()).await?;
                 Vec::new()
             }
             Work::Upsert(tagged, view) => {
                 let assigning = context.clone();
                 let plan = tokio::task::spawn_blocking(move || write::assign(&assigning, tagged, &view));
                 let plan = plan.await.map_err(|e| Error::Worker { what: "assign", why: e.to_string() })??;
-                table.mark_inflight(&context.instant, Action::Commit, plan.workload_profile().to_json()).await?;
+                table.mark_inflight(&context.instant, action, plan.workload_profile().to_json()).await?;
                 plan.execute(context.clone()).await?
             }
             Work::BulkInsert { rows, keys, input } => {
                 let profile = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
-                table.mark_inflight(&context.instant, Action::Commit, profile.to_json()).await?;
+                table.mark_inflight(&context.instant, action, profile.to_json()).await?;
                 match write::bulk_insert(context.clone(), rows, *keys).await {
                     Ok(statuses) => {
                         input.verdict().await?;
@@ -205,7 +207,8 @@ impl Streamer {
             stages.enter("commit");
         }
         fault_point("before-complete");
-        table.complete(&context.instant, Action::Commit, metadata.to_json()).await?;
+        overtaken::check(table, timeline, &statuses).await?;
+        table.complete(&context.instant, action, metadata.to_json()).await?;
         Ok(statuses)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::round::{Outcome, Streamer, Tokens};
 use super::{Error, Result, shutdown};
-use crate::config::{MetricsConfig, StreamerConfig, mask_urls};
+use crate::config::{MetricsConfig, StreamerConfig, TableType, mask_urls};
 use crate::observe::{Metrics, Server};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ pub async fn run_until(config: StreamerConfig, asked: CancellationToken) -> Resu
     let only_looks = config.run.explain || config.run.dry_run;
     let continuous = config.run.continuous && !only_looks;
     let (metrics, _server) = match config.metrics.as_ref().filter(|_| !only_looks) {
-        Some(wanted) => serve(wanted)?,
+        Some(wanted) => serve(wanted, config.table.table_type)?,
         None => (Metrics::off(), None),
     };
     let (stop, cancel) = match continuous {
@@ -46,8 +46,12 @@ fn after(asked: CancellationToken, grace: Duration) -> CancellationToken {
 }
 
 /// Metrics and health, answering from before the table is opened until the job ends.
-fn serve(config: &MetricsConfig) -> Result<(Metrics, Option<Server>)> {
-    let metrics = Metrics::on(&config.prefix, config.stall);
+fn serve(config: &MetricsConfig, table_type: TableType) -> Result<(Metrics, Option<Server>)> {
+    let commit_action = match table_type {
+        TableType::CopyOnWrite => "commit",
+        TableType::MergeOnRead => "deltacommit",
+    };
+    let metrics = Metrics::on(&config.prefix, commit_action, config.stall);
     let server = Server::start(&config.host, config.port, metrics.clone())
         .map_err(|cause| Error::Serve { address: format!("{}:{}", config.host, config.port), cause })?;
     tracing::info!(address = %server.address(), "serving /metrics, /healthz and /readyz");

@@ -9,6 +9,7 @@ mod commit;
 mod continuous;
 mod input;
 mod open;
+mod overtaken;
 pub mod positions;
 mod prepare;
 mod quarantine;
@@ -42,8 +43,11 @@ pub enum Error {
          (its fields are {fields})"
     )]
     NoOrderingField { fields: String },
-    #[error("table {table} is {found}, and merge-on-read tables cannot be written yet: use a COPY_ON_WRITE table")]
-    TableType { table: String, found: String },
+    #[error(
+        "compaction {compaction} {what} while this round wrote to file group {file_id} of partition {partition:?}, beside \
+         where the compaction's readers look: the round is rolled back and done again"
+    )]
+    Overtaken { compaction: String, what: &'static str, partition: String, file_id: String },
     #[error("the table at {table} is gone since the last round: see what removed it, then start the job anew")]
     Gone { table: String },
     #[error(
@@ -73,7 +77,7 @@ impl Error {
             Error::NoStoredCheckpoint { .. } => "checkpoint-missing",
             Error::Conflict { .. } => "table-config-conflict",
             Error::NoOrderingField { .. } => "record-no-ordering-field",
-            Error::TableType { .. } => "table-type-unsupported",
+            Error::Overtaken { .. } => "write-overtaken",
             Error::Gone { .. } => "table-gone",
             Error::NestedPartitions { .. } => "record-nested-partitions",
             Error::Position(e) => e.code(),
@@ -91,7 +95,7 @@ impl Error {
                 matches!(**e, crate::Error::Config(_) | crate::Error::Schema(crate::schema::Error::File { .. }))
             }
             Error::Position(e) => e.is_configuration(),
-            Error::Conflict { .. } | Error::TableType { .. } | Error::Serve { .. } => true,
+            Error::Conflict { .. } | Error::Serve { .. } => true,
             Error::Quarantine { cause, .. } => cause.is_configuration(),
             _ => false,
         }
@@ -113,6 +117,7 @@ impl Error {
         match self {
             Error::Room(e) => e.is_retryable(),
             Error::Quarantine { cause, .. } => cause.is_retryable(),
+            Error::Overtaken { .. } => true,
             _ => false,
         }
     }

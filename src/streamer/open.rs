@@ -24,6 +24,15 @@ impl KeyGeneratorClass {
     }
 }
 
+impl TableType {
+    fn hudi_name(self) -> &'static str {
+        match self {
+            TableType::CopyOnWrite => COPY_ON_WRITE,
+            TableType::MergeOnRead => MERGE_ON_READ,
+        }
+    }
+}
+
 impl PayloadClass {
     fn java_class(self) -> &'static str {
         match self {
@@ -44,9 +53,6 @@ impl PayloadClass {
 pub(super) async fn open(config: &StreamerConfig) -> Result<Option<Table>> {
     let Some(table) = Table::open(Storage::open(&config.table.base_path)?).await? else { return Ok(None) };
     let place = table.storage.display("");
-    if table.properties.is_merge_on_read() {
-        return Err(Error::TableType { table: place, found: table.properties.table_type().to_string() });
-    }
     let conflicts = conflicts(config, &table.properties);
     if !conflicts.is_empty() {
         return Err(Error::Conflict { table: place, conflicts: conflicts.join("; ") });
@@ -96,11 +102,7 @@ fn conflicts(config: &StreamerConfig, table: &TableProperties) -> Vec<String> {
             found.push(format!("{what} is `{configured}` here and `{stored}` in the table"));
         }
     };
-    let wanted_type = match config.table.table_type {
-        TableType::CopyOnWrite => COPY_ON_WRITE,
-        TableType::MergeOnRead => MERGE_ON_READ,
-    };
-    check("table type", wanted_type, Some(table.table_type()));
+    check("table type", config.table.table_type.hudi_name(), Some(table.table_type()));
     check("table name", &config.table.name, table.get("hoodie.table.name"));
     check("record key", &keys.record_key_fields.join(","), table.get("hoodie.table.recordkey.fields"));
     let partition_fields = keys.partition_fields.join(",");
@@ -129,7 +131,7 @@ pub(super) async fn create(config: &StreamerConfig, schema: &TableSchema) -> Res
     let properties = TableProperties::for_new_table(&NewTable {
         name: config.table.name.clone(),
         database: config.table.database.clone(),
-        table_type: COPY_ON_WRITE.into(),
+        table_type: config.table.table_type.hudi_name().into(),
         record_key_fields: record_key_fields.clone(),
         partition_fields: partition_fields.clone(),
         precombine: known_ordering_field(config, None, schema),

@@ -64,7 +64,12 @@ impl FileSlice {
 
     /// Where a log file of the slice is, relative to the table's base path.
     pub fn log_path(&self, log: &LogFile) -> String {
-        in_folder(&self.partition, &log.name.to_string())
+        self.path_of(&log.name)
+    }
+
+    /// The same of a log file that may not exist yet.
+    pub fn path_of(&self, name: &LogFileName) -> String {
+        in_folder(&self.partition, &name.to_string())
     }
 }
 

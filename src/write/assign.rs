@@ -1,16 +1,20 @@
-//! Which rows go to which file (semantics.md §6.2): updates to their file groups, inserts to small files first, the rest to
-//! new groups. Pure, until a [`Plan`] is executed.
+//! Which rows go to which file (semantics.md §6.2, §6.3): updates to their file groups, inserts to small files first, the
+//! rest to new groups. Pure, until a [`Plan`] is executed.
+//!
+//! Merge-on-read: updates are appended to the log of their group, unless the group is rewritten anyhow because it takes
+//! inserts.
 
+use super::append::{AppendTask, append};
 use super::create::create;
 use super::data_file::Run;
 use super::merge::{MergeTask, merge};
 use super::{Error, Result, WriteContext, WriteStatus};
 use crate::config::{Operation, WriteConfig};
 use crate::index::{PartitionPlaces, Tagged, is_deleted, pool};
-use crate::record::{KeyedBatch, RowRef};
+use crate::record::{KeyedBatch, MergeRule, RowRef};
 use crate::table::{CommitMetadata, FileSlice, FileSystemView, WriteStat};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// What is going to be written: the basis of the inflight file's workload profile.
@@ -27,6 +31,7 @@ pub struct Plan {
 enum Task {
     Create { partition: String, rows: Vec<RowRef> },
     Merge(Box<MergeTask>),
+    Append(Box<AppendTask>),
 }
 
 impl Task {
@@ -35,9 +40,16 @@ impl Task {
         match self {
             Task::Create { rows, .. } => rows.len() as u64 * average_record_size,
             Task::Merge(task) => base_size(&task.slice) + task.rows.len() as u64 * average_record_size,
+            Task::Append(task) => (task.rows.len() + task.moved_away.len()) as u64 * average_record_size,
         }
     }
 }
+
+/// Merge-on-read, by default: a base file below this size is small whatever comes. It takes some tens of milliseconds to
+/// write anew.
+const SMALL_FILE: u64 = 4 << 20;
+/// And up to so many times the size of what comes.
+const SMALL_BESIDE: u64 = 8;
 
 /// New records by partition path.
 type Inserts = BTreeMap<String, Vec<RowRef>>;
@@ -50,6 +62,7 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
     if let Some(slice) = groups.iter().find(|slice| is_clustering(view, slice)) {
         return Err(Error::PendingClustering { partition: slice.partition.clone(), file_id: slice.file_id.clone() });
     }
+    let merge_on_read = context.table.properties.is_merge_on_read();
     let keeps_duplicates = context.operation == Operation::Insert && context.config.allow_duplicate_on_inserts;
     let mut merges: Vec<MergeTask> = groups.into_iter().map(|slice| MergeTask::new(slice, false)).collect();
     let places = PartitionPlaces::new(&batches);
@@ -70,11 +83,14 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
 
     let mut by_file_id: HashMap<String, usize> =
         merges.iter().enumerate().map(|(at, merge)| (merge.slice.file_id.clone(), at)).collect();
+    // Groups whose base file is written anew though the table is merge-on-read.
+    let mut rewritten: HashSet<usize> = HashSet::new();
     let mut creates = Vec::new();
     let average = context.average_record_size.max(1);
     for (partition, rows) in inserts {
         let mut rest = rows.as_slice();
-        for slice in small_files(&context.config, view, &partition) {
+        let coming = rest.len() as u64 * average;
+        for slice in small_files(&context.config, merge_on_read, view, &partition, coming) {
             let room = usize::try_from(context.config.parquet.max_file_size.saturating_sub(base_size(slice)) / average);
             let (packed, left) = rest.split_at(room.unwrap_or(usize::MAX).min(rest.len()));
             rest = left;
@@ -84,29 +100,68 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
                     merges.len() - 1
                 });
                 merges[at].rows.extend_from_slice(packed);
+                rewritten.insert(at);
             }
         }
         for rows in rest.chunks(rows_per_new_group(&context.config, average)) {
             creates.push(Task::Create { partition: partition.clone(), rows: rows.to_vec() });
         }
     }
-    let tasks = merges.into_iter().map(|merge| Task::Merge(Box::new(merge))).chain(creates).collect();
+    let updates = merges.into_iter().enumerate().map(|(at, merge)| {
+        if !merge_on_read || rewritten.contains(&at) || only_a_rewrite_will_do(context.rule, &batches, &merge) {
+            return Task::Merge(Box::new(merge));
+        }
+        let MergeTask { slice, rows, moved_away, .. } = merge;
+        Task::Append(Box::new(AppendTask { slice, rows, moved_away }))
+    });
+    let tasks = updates.chain(creates).collect();
     Ok(Plan { batches, tasks, profile, average_record_size: average })
 }
 
-/// File groups of a partition that may take inserts, in the order of the listing.
+/// File groups of a partition that may take inserts, of which `coming` bytes come.
+///
+/// Copy-on-write: in the order of the listing. Merge-on-read: those that have no log files (which a new base file would
+/// hide) and wait for no compaction, the smallest first, so many as are configured (`SparkUpsertDeltaCommitPartitioner`,
+/// Hudi 0.15). There, where the limit is Hudi's default, a file counts as small only beside what comes: Hudi rewrites up
+/// to 100 MB for a single insert, which costs more than the log files spare.
 fn small_files<'a>(
     config: &WriteConfig,
+    merge_on_read: bool,
     view: &'a FileSystemView,
     partition: &str,
-) -> impl Iterator<Item = &'a FileSlice> {
-    let limit = config.small_file_limit;
+    coming: u64,
+) -> Vec<&'a FileSlice> {
+    let limit = match merge_on_read && !config.small_file_limit_explicit {
+        true => config.small_file_limit.min(SMALL_FILE.max(SMALL_BESIDE.saturating_mul(coming))),
+        false => config.small_file_limit,
+    };
     let slices = view.partitions.get(partition).into_iter().flatten();
-    slices.filter(move |slice| {
-        slice.log_files.is_empty()
-            && slice.base_file.as_ref().is_some_and(|file| file.size < limit)
-            && !is_clustering(view, slice)
-    })
+    let mut small: Vec<&FileSlice> = slices
+        .filter(|slice| {
+            slice.log_files.is_empty()
+                && slice.pending_compaction.is_none()
+                && slice.base_file.as_ref().is_some_and(|file| file.size < limit)
+                && !is_clustering(view, slice)
+        })
+        .collect();
+    if merge_on_read {
+        small.sort_by_key(|slice| base_size(slice));
+        small.truncate(config.small_file_candidates);
+    }
+    small
+}
+
+/// Whether a row must win over a stored one of a greater ordering value, which readers of a merge-on-read table would not
+/// have: they compare a log's record with the base file's whatever was deleted in between (log-file.md §10).
+fn only_a_rewrite_will_do(rule: MergeRule, batches: &[KeyedBatch], merge: &MergeTask) -> bool {
+    let newer_than_all = |row: &RowRef| {
+        let (batch, row) = (&batches[row.batch as usize], row.row as usize);
+        !is_deleted(batch, row) && batch.ordering.as_ref().is_some_and(|ordering| ordering.is_null(row))
+    };
+    rule.needs_stored_ordering()
+        && merge.slice.log_files.is_empty()
+        && merge.slice.pending_compaction.is_none()
+        && merge.rows.iter().any(newer_than_all)
 }
 
 fn is_clustering(view: &FileSystemView, slice: &FileSlice) -> bool {
@@ -143,7 +198,7 @@ fn profile(operation: Operation, merges: &[MergeTask], inserts: &Inserts) -> Com
     for merge in merges {
         stats.entry(merge.slice.partition.clone()).or_default().push(WriteStat {
             file_id: merge.slice.file_id.clone(),
-            prev_commit: merge.slice.base_instant.to_string(),
+            prev_commit: merge.slice.append_instant().to_string(),
             num_update_writes: (merge.rows.len() + merge.moved_away.len()) as u64,
             ..WriteStat::default()
         });
@@ -180,6 +235,7 @@ impl Plan {
             let statuses = match task {
                 Task::Create { partition, rows } => create(run.clone(), &batches, &partition, &rows)?,
                 Task::Merge(task) => vec![merge(&run, &batches, *task)?],
+                Task::Append(task) => append(&run, &batches, &task)?,
             };
             Ok::<_, Error>((at, statuses))
         })

@@ -5,10 +5,10 @@ use super::status::WriteStatus;
 use super::{Error, Result, WriteContext};
 use crate::config::ParquetCodec;
 use crate::index::{KeyCache, KeyRecorder};
+use crate::schema::TableSchema;
 use crate::table::base_file::{BloomOptions, Writer, WriterOptions};
 use crate::table::{Marker, MarkerType, Markers, WriteStat};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
-use arrow::datatypes::SchemaRef;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,6 +23,7 @@ pub(super) struct Run {
     /// Cancelled with the context's token, and when one of the handles fails: the others need not go on.
     pub stop: CancellationToken,
     options: WriterOptions,
+    file_schema: TableSchema,
     next_task: AtomicU32,
     partitions: Mutex<HashSet<String>>,
     finished_one: AtomicBool,
@@ -43,13 +44,14 @@ impl Run {
                 dynamic: bloom.dynamic,
                 dynamic_max_entries: bloom.dynamic_max_entries,
             },
-            avro_schema: schema.avro,
-            schema: schema.arrow,
+            avro_schema: schema.avro.clone(),
+            schema: schema.arrow.clone(),
         };
         Run {
             stop: context.cancel.child_token(),
             context,
             options,
+            file_schema: schema,
             next_task: AtomicU32::new(0),
             partitions: Mutex::new(HashSet::new()),
             finished_one: AtomicBool::new(false),
@@ -57,15 +59,41 @@ impl Run {
     }
 
     /// Schema of the files: meta columns and the writer schema.
-    pub(super) fn file_schema(&self) -> &SchemaRef {
-        &self.options.schema
+    pub(super) fn file_schema(&self) -> &TableSchema {
+        &self.file_schema
+    }
+
+    pub(super) fn options(&self) -> &WriterOptions {
+        &self.options
+    }
+
+    /// A number that no other file of the instant has.
+    pub(super) fn next_task(&self) -> u32 {
+        self.next_task.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Write token `<task>-<stage>-<attempt>`: a write is never tried twice under one instant.
+    pub(super) fn token(task: u32) -> String {
+        format!("{task}-0-0")
+    }
+
+    /// For progress.
+    pub(super) fn count_rows(&self, rows: u64) {
+        self.context.rows_written.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// A file has become visible.
+    pub(super) fn finished_file(&self) {
+        if !self.finished_one.swap(true, Ordering::Relaxed) {
+            crate::storage::fault_point("while-writing");
+        }
     }
 
     pub(super) fn check_cancelled(&self) -> Result<()> {
         if self.stop.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    fn ensure_partition(&self, partition: &str) -> Result<()> {
+    pub(super) fn ensure_partition(&self, partition: &str) -> Result<()> {
         if self.partitions.lock().unwrap_or_else(PoisonError::into_inner).contains(partition) {
             return Ok(());
         }
@@ -105,9 +133,8 @@ impl DataFile {
     /// Marker, then partition metafile, then the file itself (table-services.md §1, step 9).
     pub(super) fn create(run: &Arc<Run>, partition: &str, file_id: &str, kind: MarkerType) -> Result<DataFile> {
         let context = &run.context;
-        // Write token `<task>-<stage>-<attempt>`: a write is never tried twice under one instant.
-        let task = run.next_task.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{file_id}_{task}-0-0_{}.parquet", context.instant);
+        let task = run.next_task();
+        let name = format!("{file_id}_{}_{}.parquet", Run::token(task), context.instant);
         let path = if partition.is_empty() { name.clone() } else { format!("{partition}/{name}") };
         let open = || -> Result<Writer> {
             let markers = Markers::new(&context.table.storage, &context.instant);
@@ -167,7 +194,7 @@ impl DataFile {
         let mut all: Vec<ArrayRef> = Vec::with_capacity(META_COLUMN_COUNT + columns.len());
         all.extend(self.meta.of_written(keys, positions));
         all.extend_from_slice(columns);
-        Ok(RecordBatch::try_new(self.run.file_schema().clone(), all)?)
+        Ok(RecordBatch::try_new(self.run.file_schema().arrow.clone(), all)?)
     }
 
     /// Adds new records at the end.
@@ -186,7 +213,7 @@ impl DataFile {
             self.writer.write(batch)?;
             self.keys.iter_mut().for_each(|keys| keys.add_all(batch.column(RECORD_KEY).as_string()));
             self.stat.num_writes += batch.num_rows() as u64;
-            self.run.context.rows_written.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+            self.run.count_rows(batch.num_rows() as u64);
         }
         Ok(())
     }
@@ -207,9 +234,7 @@ impl DataFile {
         if let Some(keys) = keys {
             keys.finish(&stat.partition_path, path, written.size);
         }
-        if !run.finished_one.swap(true, Ordering::Relaxed) {
-            crate::storage::fault_point("while-writing");
-        }
+        run.finished_file();
         Ok(WriteStatus { stat })
     }
 }

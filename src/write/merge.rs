@@ -48,7 +48,7 @@ pub(super) fn merge(run: &Arc<Run>, batches: &Arc<Vec<KeyedBatch>>, task: MergeT
         if let Some(base) = &slice.base_file {
             let reader = Reader::open(&run.context.table.storage, &old_path, base.size)?;
             for batch in reader.batches(None, BATCH_ROWS)? {
-                let old = rewrite(&batch?, run.file_schema())?;
+                let old = rewrite(&batch?, &run.file_schema().arrow)?;
                 let fates = incoming.fates(run, &old)?;
                 let new = merge_batch(&mut file, &incoming, &old, &fates)?;
                 file.write(&new)?;

@@ -1,16 +1,18 @@
-//! Rows to files: assignment to file groups (small files first), create and merge handles, write statuses.
+//! Rows to files: assignment to file groups (small files first), create, merge and append handles, write statuses.
 //!
 //! ```text
 //! Tagged ─▶ assign ─▶ Plan ─▶ execute ─┬─▶ create ─┐
-//!                                      └─▶ merge ──┼─▶ data_file ─▶ table::base_file::Writer ─▶ WriteStatus
+//!                                      ├─▶ merge ──┼─▶ data_file ─▶ table::base_file::Writer ─▶ WriteStatus
+//!                                      └─▶ append ─┼──────────────▶ table::log_file::LogWriter ─▶ WriteStatus
 //! streams of rows ─▶ bulk (─▶ sort) ────▶ create ──┘
 //! ```
 //!
-//! `assign` is pure; `create` rolls files by size; `merge` rewrites one file group; `data_file` names one file, marks it and
-//! fills the five meta columns. Runs under an open instant; knows records, index and table, no sources. Look at
-//! [`WriteContext`] first. Invariants: a marker stands before each data file; untouched stored rows keep their commit time
+//! `assign` is pure; `create` rolls files by size; `merge` rewrites one file group; `append` puts its changes into a log
+//! file; `data_file` names one base file, marks it and fills the five meta columns. Runs under an open instant; knows
+//! records, index and table, no sources. Look at [`WriteContext`] first. Invariants: a marker stands before each data file; untouched stored rows keep their commit time
 //! and seqno; nothing written here is part of the table until the instant is completed.
 
+mod append;
 mod assign;
 mod bulk;
 mod create;
@@ -74,6 +76,9 @@ pub enum Error {
     Schema(#[from] crate::schema::Error),
     #[error(transparent)]
     Record(#[from] crate::record::Error),
+    /// A row cannot be a record of a log.
+    #[error(transparent)]
+    Encode(#[from] crate::codec::avro::AvroError),
     /// Rows do not have the writer schema, or one column of a batch outgrows what a column may hold.
     #[error("put rows into columns: {0}")]
     Columns(#[from] arrow::error::ArrowError),
@@ -99,6 +104,7 @@ impl Error {
             Error::Storage(e) => e.code(),
             Error::Schema(e) => e.code(),
             Error::Record(e) => e.code(),
+            Error::Encode(e) => e.code(),
             Error::Columns(_) => "write-columns",
             Error::File { source, .. } => source.code(),
             Error::PendingClustering { .. } => "write-pending-clustering",

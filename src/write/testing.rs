@@ -3,8 +3,8 @@
 use super::WriteContext;
 use super::{WriteStatus, data_file::Run};
 use crate::config::{
-    BloomConfig, BulkInsertSortMode, IndexConfig, IndexType, Operation, ParquetCodec, ParquetConfig, PayloadClass,
-    WriteConfig,
+    BloomConfig, BulkInsertSortMode, IndexConfig, IndexType, LogBlockFormat, LogConfig, Operation, ParquetCodec,
+    ParquetConfig, PayloadClass, WriteConfig,
 };
 use crate::record::MergeRule;
 use crate::schema::TableSchema;
@@ -37,8 +37,11 @@ pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> Writ
                 dictionary_enabled: true,
                 compression_ratio: 0.1,
             },
+            log: LogConfig { max_file_size: 1 << 30, max_block_size: 256 << 20, block_format: LogBlockFormat::Avro },
             bloom: BloomConfig { num_entries: 100, fpp: 0.001, dynamic: true, dynamic_max_entries: 1000 },
             small_file_limit: 100 << 20,
+            small_file_limit_explicit: false,
+            small_file_candidates: 1,
             record_size_estimate: 1024,
             record_size_estimation_threshold: 1.0,
             insert_auto_split: true,

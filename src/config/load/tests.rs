@@ -107,7 +107,7 @@ fn words_that_are_not_done_misspelt_or_foreign_are_refused_by_name() {
     let unsupported = "config-unsupported";
     let bad = "config-bad-value";
     let cases: &[(&str, &str, &str, &[&str])] = &[
-        ("--table-type", "MERGE_ON_READ", unsupported, &["COPY_ON_WRITE"]),
+        ("--table-type", "MERGE_ON_RAED", bad, &["COPY_ON_WRITE, MERGE_ON_READ", "did you mean MERGE_ON_READ?"]),
         ("--op", "DELETE_PARTITION", unsupported, &["UPSERT", "BULK_INSERT"]),
         ("--op", "UPSRT", bad, &["UPSERT, INSERT, BULK_INSERT", "did you mean UPSERT?"]),
         ("--base-file-format", "ORC", unsupported, &["PARQUET"]),
@@ -157,6 +157,7 @@ fn settings_that_would_change_the_table_are_refused_by_name() {
         ("hoodie.index.type=RECORD_INDEX", "config-unsupported", &["SIMPLE", "BLOOM"]),
         ("hoodie.bulkinsert.sort.mode=PARTITION_PATH_REPARTITION", "config-unsupported", &["GLOBAL_SORT"]),
         ("hoodie.parquet.compression.codec=brotli", "config-unsupported", &["ZSTD"]),
+        ("hoodie.logfile.data.block.format=hfile", "config-unsupported", &["avro", "parquet"]),
         ("hoodie.bucket.index.num.buckets=4", "config-unsupported", &["hoodie.index.type"]),
         ("hoodie.payload.delete.field=gone", "config-unsupported", &["_hoodie_is_deleted"]),
         ("hoodie.write.record.merge.mode=EVENT_TIME_ORDERING", "config-unsupported", &["--payload-class"]),
@@ -175,6 +176,8 @@ fn settings_that_would_change_the_table_are_refused_by_name() {
             &["http://SENSITIVE_INFO_MASKED@host/"],
         ),
         ("hoodie.parquet.max.file.size=0", "config-bad-value", &["above 0"]),
+        ("hoodie.logfile.max.size=0", "config-bad-value", &["above 0"]),
+        ("hoodie.logfile.data.block.max.size=2147483648", "config-bad-value", &["below 2 GiB"]),
         ("hoodie.parquet.block.size=128MB", "config-bad-value", &["bytes"]),
         ("hoodie.parquet.compression.ratio=NaN", "config-bad-value", &["above 0"]),
         ("hoodie.index.bloom.fpp=1", "config-bad-value", &["between 0 and 1"]),
@@ -220,6 +223,7 @@ fn settings_without_effect_are_told() {
         ("spark.executor.memory=4g", "Spark"),
         ("hoodie.upsert.shuffle.parallelism=200", "change nothing"),
         ("hoodie.embed.timeline.server=false", "change nothing"),
+        ("hoodie.logfile.to.parquet.compression.ratio=0.35", "change nothing"),
         ("hoodie.cleaner.commits.retained=10", "cleaning"),
         ("hoodie.keep.max.commits=30", "archiving"),
         ("hoodie.streamer.source.kafka.topic=t", "Kafka"),

@@ -3,7 +3,7 @@
 use super::*;
 
 fn metrics() -> Metrics {
-    Metrics::on("trips", Duration::from_secs(600))
+    Metrics::on("trips", "commit", Duration::from_secs(600))
 }
 
 /// The value of a sample, by its name and labels as they are written.
@@ -27,6 +27,14 @@ fn report() -> RoundReport {
         event_times_ms: Some((300, 1_200)),
         ..RoundReport::default()
     }
+}
+
+#[test]
+fn a_commit_of_a_merge_on_read_table_is_a_delta_commit() {
+    let metrics = Metrics::on("trips", "deltacommit", Duration::from_secs(600));
+    report().emit(&Stages::start(metrics.clone()));
+    assert_eq!(value(&metrics, "trips_deltacommit_totalInsertRecordsWritten"), Some(5.0));
+    assert_eq!(value(&metrics, "trips_commit_totalInsertRecordsWritten"), None);
 }
 
 #[test]
@@ -103,7 +111,7 @@ fn lag_is_told_by_partition_and_stays_when_it_is_nothing() {
 fn names_are_fit_for_prometheus() {
     for (prefix, want) in [("lake.trips-v2", "lake_trips_v2_"), ("2026", "_2026_"), ("größe", "gr__e_"), ("", "")] {
         let name = format!("{want}deltastreamer_numFailedSyncs");
-        assert_eq!(value(&Metrics::on(prefix, Duration::ZERO), &name), Some(0.0), "{prefix:?}");
+        assert_eq!(value(&Metrics::on(prefix, "commit", Duration::ZERO), &name), Some(0.0), "{prefix:?}");
     }
     for metric in names::ALL {
         let total = metric.name.ends_with("_total");

@@ -6,7 +6,7 @@ use super::{Error, Held, text};
 use crate::config::{CheckpointConfig, PositionsConfig, SetHow, SourceClass};
 use crate::observe::Metrics;
 use crate::service;
-use crate::streamer::{self, Result, checkpoint, open};
+use crate::streamer::{Result, checkpoint, open};
 use crate::table::{Action, CommitMetadata, Instant, InstantTime, State, Table, Timeline};
 
 /// A write that began this recently may be one of a living process: Hudi's own measure for a silent one
@@ -22,10 +22,6 @@ pub(super) async fn set(config: &PositionsConfig, wanted: &str, how: SetHow) -> 
     let wanted = position.to_string();
     let mut held = Held::open(config).await?;
     let place = held.table.storage.display("");
-    if held.table.properties.is_merge_on_read() {
-        let found = held.table.properties.table_type().to_string();
-        return Err(streamer::Error::TableType { table: place, found });
-    }
     let Oddities { doubts, warnings } = oddities(config, &position).await;
     for warning in &warnings {
         tracing::warn!("{warning}");
@@ -120,16 +116,16 @@ fn metadata(config: &PositionsConfig, held: &Held, position: &str, schema: Strin
 
 /// The three states of a commit without rows; one that fails in between is rolled back.
 async fn commit(table: &Table, timeline: &Timeline, metadata: &CommitMetadata) -> Result<InstantTime> {
-    let time = table.new_instant(timeline);
-    table.request(&time, Action::Commit).await?;
+    let (time, action) = (table.new_instant(timeline), table.write_action());
+    table.request(&time, action).await?;
     let states = async {
         let profile = CommitMetadata { operation_type: OPERATION.into(), ..CommitMetadata::default() };
-        table.mark_inflight(&time, Action::Commit, profile.to_json()).await?;
-        table.complete(&time, Action::Commit, metadata.to_json()).await
+        table.mark_inflight(&time, action, profile.to_json()).await?;
+        table.complete(&time, action, metadata.to_json()).await
     };
     let Err(failure) = states.await else { return Ok(time) };
     // A failed create may still have gone through: the timeline knows.
-    let open = Instant::new(time.clone(), Action::Commit, State::Inflight);
+    let open = Instant::new(time.clone(), action, State::Inflight);
     let still_open = table.timeline().await.is_ok_and(|t| t.pending_writes().any(|i| i.time == time));
     if still_open && let Err(e) = service::rollback(table, &open).await {
         tracing::error!(error = %e, instant = %time, "the failed commit could not be rolled back; the next start does it");

@@ -19,7 +19,7 @@ use arrow::datatypes::SchemaRef;
 pub use bloom::BloomFilter;
 pub use error::Error;
 pub use reader::Reader;
-pub use writer::Writer;
+pub use writer::{BlockWriter, Writer};
 
 use super::Result;
 

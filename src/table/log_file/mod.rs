@@ -26,6 +26,6 @@ pub use data::{AvroContent, AvroPiece, AvroRecords, avro_records};
 pub use delete::{DeleteRecord, OrderingValue, decode_deletes, encode_deletes};
 pub use error::BlockError;
 pub use reader::LogReader;
-pub use writer::{LogFileName, LogWriter, create_log_file};
+pub use writer::{LogWriter, create_log_file};
 
 use super::{Error, Result};

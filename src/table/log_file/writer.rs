@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::block::{encode_head, encode_tail};
 use super::{BlockHeader, BlockKind, Error, Result};
 use crate::storage::{self, Storage, Upload};
-use crate::table::{InstantTime, in_folder};
+use crate::table::{LogFileName, in_folder};
 
 /// Names that are tried. Each one taken is a log file that another writer has just made, or that a failed one has left
 /// since the listing.
@@ -98,25 +98,5 @@ impl LogWriter {
             }
             before(&name)?;
         }
-    }
-}
-
-/// `.<fileId>_<baseInstant>.log.<version>_<writeToken>`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogFileName {
-    pub file_id: String,
-    pub base_instant: InstantTime,
-    pub version: u32,
-    pub token: Option<String>,
-    pub cdc: bool,
-}
-
-impl std::fmt::Display for LogFileName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, ".{}_{}.log.{}", self.file_id, self.base_instant, self.version)?;
-        if let Some(token) = &self.token {
-            write!(f, "_{token}{}", if self.cdc { ".cdc" } else { "" })?;
-        }
-        Ok(())
     }
 }

@@ -35,6 +35,7 @@ fn summary(plan: &Plan) -> Vec<String> {
     let of = |task: &Task| match task {
         Task::Create { partition, rows } => format!("new {partition} {}", rows.len()),
         Task::Merge(task) => format!("{} +{} -{}", task.slice.file_id, task.rows.len(), task.moved_away.len()),
+        Task::Append(task) => format!("log of {} +{} -{}", task.slice.file_id, task.rows.len(), task.moved_away.len()),
     };
     plan.tasks.iter().map(of).collect()
 }
@@ -65,6 +66,7 @@ fn every_insert_goes_to_exactly_one_file() {
         .flat_map(|task| match task {
             Task::Create { rows, .. } => rows,
             Task::Merge(task) => task.rows,
+            Task::Append(task) => task.rows,
         })
         .collect();
     rows.sort();
