@@ -1,9 +1,11 @@
-//! What keeps a table whole: rollback of failed writes (later compaction, cleaning, archival, locks).
+//! What keeps a table whole: rollback of failed writes, compaction (later cleaning, archival, locks).
 //!
 //! Sees tables and storage, never a source. Invariant: every service can be run again after a crash at any point.
 
+mod compaction;
 mod rollback;
 
+pub use compaction::{Compacted, Compactor};
 pub use rollback::{RolledBack, rollback, rollback_failed_writes};
 
 /// Why a service does not go on by itself.
@@ -38,6 +40,35 @@ pub enum Error {
     MetadataTable { instant: String },
     #[error("rollback plan {path}: {why}; let Hudi finish the rollback")]
     RollbackPlan { path: String, why: String },
+    #[error(
+        "plan a compaction: {action} {instant} is open, and may not know of the plan; try again when it has completed, or let \
+         the job that writes make the plans (--disable-compaction with hoodie.compact.schedule.inline=true)"
+    )]
+    WriteOpen { instant: String, action: String },
+    #[error("plan a compaction of {table}: another job commits all the time; let that job make the plans")]
+    CompactionOvertaken { table: String },
+    #[error(
+        "plan a compaction at {instant}: {newest} is on the timeline, and a plan must come after all that is there"
+    )]
+    CompactionNotNewest { instant: String, newest: String },
+    #[error(
+        "plan a compaction by days: partition {partition:?} is no date (yyyy/MM/dd or yyyy-MM-dd); choose another \
+         hoodie.compaction.strategy"
+    )]
+    CompactionDay { partition: String },
+    #[error("execute compaction {instant}: no such compaction is pending")]
+    NoSuchCompaction { instant: String },
+    #[error("compaction plan {path}: {why}")]
+    CompactionPlan { path: String, why: String },
+    #[error("compaction needs {path}, which is gone; see what removed it")]
+    CompactionFile { path: String },
+    #[error(
+        "execute compaction {instant}: another process does, and was alive {seconds} s ago (.hoodie/.heartbeat); one that \
+         died on another machine is believed dead after 2 minutes"
+    )]
+    CompactorAlive { instant: String, seconds: i64 },
+    #[error("execute compaction {instant}: another process took this one for dead and has taken it over")]
+    CompactionTaken { instant: String },
 }
 
 impl Error {
@@ -51,6 +82,15 @@ impl Error {
             Error::CompletedWrite { .. } => "service-rollback-completed-write",
             Error::MetadataTable { .. } => "service-rollback-metadata-table",
             Error::RollbackPlan { .. } => "service-rollback-plan",
+            Error::WriteOpen { .. } => "service-compaction-write-open",
+            Error::CompactionOvertaken { .. } => "service-compaction-overtaken",
+            Error::CompactionNotNewest { .. } => "service-compaction-not-newest",
+            Error::CompactionDay { .. } => "service-compaction-day",
+            Error::NoSuchCompaction { .. } => "service-compaction-unknown",
+            Error::CompactionPlan { .. } => "service-compaction-plan",
+            Error::CompactionFile { .. } => "service-compaction-file",
+            Error::CompactorAlive { .. } => "service-compactor-alive",
+            Error::CompactionTaken { .. } => "service-compaction-taken",
         }
     }
 }

@@ -26,9 +26,9 @@ use std::collections::BTreeMap;
 const CONCURRENCY: usize = 16;
 
 /// A heartbeat this old is a dead writer's: `hoodie.client.heartbeat.interval_in_ms` × `….tolerable.misses` of Hudi 0.15.
-const HEARTBEAT_EXPIRES_MS: i64 = 2 * 60_000;
+pub(super) const HEARTBEAT_EXPIRES_MS: i64 = 2 * 60_000;
 
-const HEARTBEATS: &str = ".hoodie/.heartbeat";
+pub(super) const HEARTBEATS: &str = ".hoodie/.heartbeat";
 
 /// What was rolled back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,7 +175,7 @@ async fn check_nobody_needs_it(table: &Table, timeline: &Timeline, instant: &Ins
 }
 
 /// Clustering keeps its plan when it fails, and is run again (`hoodie.clustering.plan…`); other replacecommits are writes.
-async fn is_clustering(table: &Table, instant: &Instant) -> Result<bool> {
+pub(super) async fn is_clustering(table: &Table, instant: &Instant) -> Result<bool> {
     if instant.action != Action::ReplaceCommit {
         return Ok(false);
     }

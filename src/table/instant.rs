@@ -19,6 +19,13 @@ impl InstantTime {
         &self.0
     }
 
+    /// Whole seconds from `earlier` to this instant on their common clock (`parsedToSeconds` of Hudi's compaction triggers);
+    /// `None` where one of them is no date.
+    pub fn seconds_since(&self, earlier: &InstantTime) -> Option<i64> {
+        let second = |time: &InstantTime| NaiveDateTime::parse_from_str(time.0.get(..14)?, "%Y%m%d%H%M%S").ok();
+        Some((second(self)? - second(earlier)?).num_seconds())
+    }
+
     /// The instant of a moment on the clock of the timeline's zone.
     fn of(time: NaiveDateTime) -> InstantTime {
         InstantTime(time.format("%Y%m%d%H%M%S%3f").to_string())

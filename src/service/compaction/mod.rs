@@ -1,0 +1,85 @@
+//! Compaction of merge-on-read tables: log files folded into base files (table-services.md §2).
+//!
+//! ```text
+//! trigger ─▶ candidates ─▶ strategy ─▶ plan ┊ C.compaction.requested ─▶ execute ─▶ C.commit
+//! ```
+//!
+//! Two halves, which two processes may do: [`Compactor::schedule`] makes a plan, which needs a table that nobody is writing
+//! to at that moment; [`Compactor::execute`] makes a plan true, beside whoever writes. `trigger` and `strategy` are pure.
+//! Knows no sources and no rounds. Invariants: a plan that has been seen is executed, never forgotten, because log files on
+//! its instant rest on the base files that it makes; an attempt that died is rolled back and begun anew.
+
+//mod execute;
+mod heartbeat;
+mod plan;
+mod schedule;
+mod strategy;
+mod trigger;
+
+use crate::config::{CompactionConfig, IndexConfig, WriteConfig};
+use crate::record::MergeRule;
+use crate::table::{Action, Instant, InstantTime, Table};
+use crate::write::WriteStatus;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Plans and executes the compactions of one table.
+#[derive(Debug, Clone)]
+pub struct Compactor {
+    pub table: Table,
+    pub config: CompactionConfig,
+    pub write: WriteConfig,
+    pub index: IndexConfig,
+    pub rule: MergeRule,
+    /// `hoodie.table.precombine.field`
+    pub ordering_field: Option<String>,
+    /// Ends an execution between two batches; what it leaves is rolled back by the next one.
+    pub cancel: CancellationToken,
+    /// Rows given to file writers so far, for signs of life.
+    pub rows_written: Arc<AtomicU64>,
+}
+
+impl Compactor {
+    /// Instants of the plans that wait or run, oldest first.
+    pub async fn pending(&self) -> super::Result<Vec<InstantTime>> {
+        let timeline = self.table.timeline().await?;
+        Ok(timeline.pending(Action::Compaction).map(|instant| instant.time.clone()).collect())
+    }
+}
+
+/// What a compaction did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compacted {
+    pub instant: Instant,
+    /// File groups that have a new base file.
+    pub groups: usize,
+    pub log_files: u64,
+    pub log_bytes: u64,
+    /// Keys that the log files came down to.
+    pub updated_records: u64,
+    /// Rows of the new base files, and their bytes.
+    pub rows: u64,
+    pub bytes_written: u64,
+    /// Milliseconds, summed over file groups.
+    pub scan_ms: u64,
+    pub took: Duration,
+}
+
+impl Compacted {
+    fn of(instant: Instant, groups: usize, statuses: &[WriteStatus]) -> Compacted {
+        let totals = || statuses.iter().filter_map(|status| status.stat.compaction.as_ref());
+        Compacted {
+            instant,
+            groups,
+            log_files: totals().map(|t| t.log_files).sum(),
+            log_bytes: totals().map(|t| t.log_bytes).sum(),
+            updated_records: totals().map(|t| t.updated_records).sum(),
+            rows: statuses.iter().map(|s| s.stat.num_writes).sum(),
+            bytes_written: statuses.iter().map(|s| s.stat.total_write_bytes).sum(),
+            scan_ms: totals().map(|t| t.scan_ms).sum(),
+            took: Duration::ZERO,
+        }
+    }
+}

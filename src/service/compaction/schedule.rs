@@ -1,0 +1,147 @@
+//! A plan: what is to be folded into base files, as of an instant that from then on new log files go on.
+
+use super::strategy::{Candidate, Cost, choose};
+use super::{Compactor, trigger};
+use crate::service::rollback::is_clustering;
+use crate::service::{Error, Result};
+use crate::storage::fault_point;
+use crate::table::{Action, CompactionOperation, CompactionPlan, FileGroupId, FileSlice, FileSystemView, Instant};
+use crate::table::{InstantTime, State, Table, Timeline, TimelineRecord};
+use std::collections::BTreeSet;
+
+/// Plans that are begun anew because another job has committed meanwhile.
+const TRIES: u32 = 3;
+
+/// What readers of a plan take its paths for (`CompactionUtils.LATEST_COMPACTION_METADATA_VERSION`, Hudi 0.15): names of files.
+const PLAN_VERSION: i32 = 2;
+
+impl Compactor {
+    /// Makes a plan, if one is due and there is something to compact. From here on the plan is to be executed: log files
+    /// that are written on its instant have no other base file.
+    ///
+    /// Only while no write is open. Another job's write that came in between, and may not know of the plan, takes it back.
+    pub async fn schedule(&self, at: Option<&InstantTime>) -> Result<Option<InstantTime>> {
+        for _ in 0..TRIES {
+            let timeline = self.table.timeline().await?;
+            let time = match at {
+                Some(time) if timeline.newest().is_some_and(|newest| newest >= time) => {
+                    let (instant, newest) = (time.to_string(), timeline.newest().map(ToString::to_string));
+                    return Err(Error::CompactionNotNewest { instant, newest: newest.unwrap_or_default() });
+                }
+                Some(time) => time.clone(),
+                None => self.table.new_instant(&timeline),
+            };
+            if !trigger::is_due(&self.config.trigger, &timeline, &time) {
+                return Ok(None);
+            }
+            refuse_open_writes(&self.table, &timeline).await?;
+            let chosen = self.choose(&timeline).await?;
+            if chosen.is_empty() {
+                return Ok(None);
+            }
+            let now = self.table.timeline().await?;
+            if writes(&now) != writes(&timeline) {
+                continue;
+            }
+            let requested = Instant::new(time.clone(), Action::Compaction, State::Requested);
+            self.table.create_instant(&requested, plan_of(&chosen).to_file()).await?;
+            self.take_back_if_overlooked(&requested, &now).await?;
+            fault_point("after-plan");
+            tracing::info!(instant = %time, groups = chosen.len(), "compaction planned");
+            return Ok(Some(time));
+        }
+        Err(Error::CompactionOvertaken { table: self.table.storage.display("") })
+    }
+
+    async fn choose(&self, timeline: &Timeline) -> Result<Vec<Candidate>> {
+        let view = FileSystemView::load(&self.table, timeline, None).await?;
+        let in_log_compaction = log_compactions(&self.table, timeline).await?;
+        let max_file_size = self.write.parquet.max_file_size;
+        let candidates = view
+            .partitions
+            .values()
+            .flatten()
+            .filter(|slice| !slice.log_files.is_empty() && slice.pending_compaction.is_none())
+            .filter(|slice| !view.is_in_pending_clustering(&slice.partition, &slice.file_id))
+            .filter(|slice| !in_log_compaction.contains(&(slice.partition.clone(), slice.file_id.clone())))
+            .map(|slice| {
+                let base = slice.base_file.as_ref().map(|base| base.size);
+                let cost = Cost::of(base, slice.log_files.iter().map(|log| log.size), max_file_size);
+                Candidate { slice: slice.clone(), cost }
+            });
+        let partitions: Vec<&str> = view.partitions.keys().map(String::as_str).collect();
+        let today = chrono::Local::now().date_naive();
+        choose(&self.config.selection, &partitions, candidates.collect(), today)
+            .map_err(|no_date| Error::CompactionDay { partition: no_date.partition })
+    }
+
+    /// A write that was opened between our last look at the timeline (`before`) and the plan has chosen its files without
+    /// it. One opened after the plan knows it, or finds it when it looks once more, right before it commits.
+    async fn take_back_if_overlooked(&self, plan: &Instant, before: &Timeline) -> Result<()> {
+        let now = self.table.timeline().await?;
+        let known = writes(before);
+        if writes(&now).is_subset(&known) {
+            return Ok(());
+        }
+        let files = self.table.storage.list(".hoodie").await?.files;
+        let modified = |instant: &Instant| files.iter().find(|f| f.path == instant.path()).map(|f| f.modified_ms);
+        let planned = modified(plan);
+        let overlooks = |write: &&Instant| modified(&write.in_state(State::Requested)) <= planned;
+        let all = now.completed_writes().chain(now.pending_writes());
+        let unknown = all.filter(|write| !known.iter().any(|(time, _, _)| *time == write.time));
+        let Some(write) = unknown.filter(overlooks).next() else { return Ok(()) };
+        self.table.storage.delete(&plan.path()).await?;
+        Err(Error::WriteOpen { instant: write.time.to_string(), action: write.action.to_string() })
+    }
+}
+
+/// Writes as they stand, to see whether something has happened.
+fn writes(timeline: &Timeline) -> BTreeSet<(InstantTime, Action, State)> {
+    let all = timeline.completed_writes().chain(timeline.pending_writes());
+    all.map(|write| (write.time.clone(), write.action, write.state)).collect()
+}
+
+/// Clustering that waits has groups of its own, which are no candidates.
+async fn refuse_open_writes(table: &Table, timeline: &Timeline) -> Result<()> {
+    for write in timeline.pending_writes() {
+        if !is_clustering(table, write).await? {
+            return Err(Error::WriteOpen { instant: write.time.to_string(), action: write.action.to_string() });
+        }
+    }
+    Ok(())
+}
+
+/// File groups whose log files a job of Hudi is about to rewrite.
+async fn log_compactions(table: &Table, timeline: &Timeline) -> Result<BTreeSet<FileGroupId>> {
+    let mut groups = BTreeSet::new();
+    for instant in timeline.pending(Action::LogCompaction) {
+        let requested = instant.in_state(State::Requested);
+        let plan = CompactionPlan::from_file(&table.read_instant(&requested).await?)
+            .map_err(|why| Error::CompactionPlan { path: table.storage.display(&requested.path()), why })?;
+        groups.extend(plan.operations.iter().flatten().filter_map(CompactionOperation::group));
+    }
+    Ok(groups)
+}
+
+fn plan_of(chosen: &[Candidate]) -> CompactionPlan {
+    CompactionPlan {
+        operations: Some(chosen.iter().map(operation_of).collect()),
+        extra_metadata: Some(Default::default()),
+        version: Some(PLAN_VERSION),
+        strategy: None,
+        preserve_hoodie_metadata: Some(false),
+    }
+}
+
+fn operation_of(candidate: &Candidate) -> CompactionOperation {
+    let FileSlice { partition, file_id, base_instant, base_file, log_files, .. } = &candidate.slice;
+    CompactionOperation {
+        base_instant_time: Some(base_instant.to_string()),
+        delta_file_paths: Some(log_files.iter().map(|log| log.name.to_string()).collect()),
+        data_file_path: base_file.as_ref().map(|base| base.name.clone()),
+        file_id: Some(file_id.clone()),
+        partition_path: Some(partition.clone()),
+        metrics: Some(candidate.cost.metrics()),
+        bootstrap_file_path: None,
+    }
+}

@@ -1,0 +1,76 @@
+//! A file slice becomes a base file: what `slice` merges is written down, meta columns as they were stored.
+
+use super::data_file::{DataFile, Run};
+use super::merge::with_file_name;
+use super::status::WriteStatus;
+use super::{BATCH_ROWS, Error, Result, WriteContext};
+use crate::index::pool;
+use crate::slice::{self, LogTotals, SliceOptions};
+use crate::storage::fault_point;
+use crate::table::{CompactionTotals, FileSlice, MarkerType, Timeline};
+use std::sync::Arc;
+
+/// Writes the base file of each slice under the context's instant, `workers` at a time; `memory`: bytes for log rows, of
+/// one slice. A slice of which nothing is left becomes a file without rows, since what is written on the compaction's
+/// instant needs a base file. After the first failure no file is begun any more.
+pub async fn compact(
+    context: Arc<WriteContext>,
+    timeline: Arc<Timeline>,
+    slices: Vec<FileSlice>,
+    workers: usize,
+    memory: usize,
+) -> Result<Vec<WriteStatus>> {
+    let options = SliceOptions {
+        schema: context.schema.with_meta_columns(),
+        rule: context.rule,
+        ordering_field: context.ordering_field.clone(),
+        memory,
+        batch_rows: BATCH_ROWS,
+    };
+    let run = Arc::new(Run::new(context));
+    pool::run(workers, &run.stop.clone(), slices, move |slice| {
+        run.check_cancelled()?;
+        let status = fold(&run, &timeline, &slice, &options)?;
+        fault_point("in-compaction");
+        Ok::<_, Error>(status)
+    })
+    .await
+}
+
+fn fold(run: &Arc<Run>, timeline: &Timeline, slice: &FileSlice, options: &SliceOptions) -> Result<WriteStatus> {
+    let (kind, prev_commit) = match &slice.base_file {
+        Some(base) => (MarkerType::Merge, base.instant.to_string()),
+        None => (MarkerType::Create, "null".to_string()),
+    };
+    let folded = || -> Result<DataFile> {
+        let mut merged = slice::merge(&run.context.table, timeline, slice, options)?;
+        let mut file = DataFile::create(run, &slice.partition, &slice.file_id, kind)?;
+        file.stat().prev_commit = prev_commit;
+        for batch in &mut merged {
+            let batch = batch?;
+            let rows = with_file_name(&mut file, &batch.rows)?;
+            file.write(&rows)?;
+            let stat = file.stat();
+            stat.num_inserts += batch.inserts;
+            stat.num_update_writes += batch.updates;
+            stat.num_deletes += batch.deletes;
+        }
+        file.stat().compaction = Some(totals(&merged.totals()));
+        Ok(file)
+    };
+    let group = format!("{}/{}", slice.partition, slice.file_id);
+    folded().map_err(|e| e.in_file("compact file group", group.trim_start_matches('/')))?.finish()
+}
+
+fn totals(read: &LogTotals) -> CompactionTotals {
+    CompactionTotals {
+        log_records: read.log_records,
+        log_files: read.log_files,
+        log_bytes: read.log_bytes,
+        updated_records: read.updated_records,
+        log_blocks: read.log_blocks,
+        corrupt_blocks: read.corrupt_blocks,
+        rollback_blocks: read.rollback_blocks,
+        scan_ms: read.scan_ms,
+    }
+}
