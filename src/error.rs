@@ -48,7 +48,7 @@ impl Error {
 
     /// Whether the same round may go through later without anybody's help: the storage, or the schema registry, said so.
     pub fn is_retryable(&self) -> bool {
-        use crate::{index, service, source, storage, table, write};
+        use crate::{index, service, source, storage, table};
         if let Error::Source(e) = self
             && e.is_retryable()
         {
@@ -59,8 +59,8 @@ impl Error {
             | Error::Source(source::Error::Storage(e))
             | Error::Table(table::Error::Storage(e))
             | Error::Index(index::Error::Table(table::Error::Storage(e)))
-            | Error::Service(service::Error::Table(table::Error::Storage(e)))
-            | Error::Write(write::Error::Storage(e) | write::Error::Table(table::Error::Storage(e))) => e,
+            | Error::Service(service::Error::Table(table::Error::Storage(e))) => e,
+            Error::Write(e) | Error::Service(service::Error::Write(e)) => return e.is_retryable(),
             Error::Schema(e) => return e.is_retryable(),
             _ => return false,
         };

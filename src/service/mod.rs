@@ -14,6 +14,10 @@ pub use rollback::{RolledBack, rollback, rollback_failed_writes};
 pub enum Error {
     #[error(transparent)]
     Table(#[from] crate::table::Error),
+    #[error(transparent)]
+    Write(#[from] crate::write::Error),
+    #[error(transparent)]
+    Schema(#[from] crate::schema::Error),
     #[error(
         "roll back {action} {instant}: merge-on-read is not done yet; let Hudi roll it back (any write with Spark does, or \
          `CALL rollback_to_instant`)"
@@ -76,6 +80,8 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::Table(e) => e.code(),
+            Error::Write(e) => e.code(),
+            Error::Schema(e) => e.code(),
             Error::MergeOnRead { .. } => "service-rollback-merge-on-read",
             Error::CommitsAfter { .. } => "service-rollback-commits-after",
             Error::WriterAlive { .. } => "service-rollback-writer-alive",

@@ -185,7 +185,8 @@ fn merge_batch(file: &mut DataFile, incoming: &Incoming, old: &RecordBatch, fate
     Ok(with_file_name(file, &merged)?)
 }
 
-fn with_file_name(file: &mut DataFile, batch: &RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
+/// Stored rows as they go into `file`.
+pub(super) fn with_file_name(file: &mut DataFile, batch: &RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
     let mut columns = batch.columns().to_vec();
     debug_assert_eq!(batch.schema_ref().field(COMMIT_TIME).name(), crate::table::META_COLUMNS[COMMIT_TIME]);
     columns[FILE_NAME] = file.meta().file_name(batch.num_rows());

@@ -4,7 +4,8 @@
 //! Tagged ─▶ assign ─▶ Plan ─▶ execute ─┬─▶ create ─┐
 //!                                      ├─▶ merge ──┼─▶ data_file ─▶ table::base_file::Writer ─▶ WriteStatus
 //!                                      └─▶ append ─┼──────────────▶ table::log_file::LogWriter ─▶ WriteStatus
-//! streams of rows ─▶ bulk (─▶ sort) ────▶ create ──┘
+//! streams of rows ─▶ bulk (─▶ sort) ────▶ create ──┤
+//! FileSlice ─────────────────────────────▶ compact ─┘
 //! ```
 //!
 //! `assign` is pure; `create` rolls files by size; `merge` rewrites one file group; `append` puts its changes into a log
@@ -15,6 +16,7 @@
 mod append;
 mod assign;
 mod bulk;
+mod compact;
 mod create;
 mod data_file;
 mod merge;
@@ -28,6 +30,7 @@ mod tests;
 
 pub use assign::{Plan, assign};
 pub use bulk::bulk_insert;
+pub use compact::compact;
 pub use status::{WriteStatus, finalize};
 
 use crate::config::{IndexConfig, Operation, WriteConfig};
@@ -79,6 +82,8 @@ pub enum Error {
     /// A row cannot be a record of a log.
     #[error(transparent)]
     Encode(#[from] crate::codec::avro::AvroError),
+    #[error(transparent)]
+    Slice(#[from] crate::slice::Error),
     /// Rows do not have the writer schema, or one column of a batch outgrows what a column may hold.
     #[error("put rows into columns: {0}")]
     Columns(#[from] arrow::error::ArrowError),
@@ -105,11 +110,24 @@ impl Error {
             Error::Schema(e) => e.code(),
             Error::Record(e) => e.code(),
             Error::Encode(e) => e.code(),
+            Error::Slice(e) => e.code(),
             Error::Columns(_) => "write-columns",
             Error::File { source, .. } => source.code(),
             Error::PendingClustering { .. } => "write-pending-clustering",
             Error::Cancelled => "write-cancelled",
             Error::Input(_) => "write-input",
+        }
+    }
+
+    /// Whether the same write may go through later without anybody's help.
+    pub fn is_retryable(&self) -> bool {
+        use crate::{slice, table};
+        match self {
+            Error::Storage(e)
+            | Error::Table(table::Error::Storage(e))
+            | Error::Slice(slice::Error::Table(table::Error::Storage(e))) => e.is_retryable(),
+            Error::File { source, .. } => source.is_retryable(),
+            _ => false,
         }
     }
 

@@ -13,10 +13,9 @@ use super::heartbeat::Heartbeat;
 use super::{Compacted, Compactor, plan};
 use crate::config::Operation;
 use crate::schema::TableSchema;
-use crate::service::rollback::rollback_compaction;
 use crate::service::{Error, Result};
 use crate::storage::fault_point;
-use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, State};
+use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, State, Table};
 use crate::write::{self, WriteContext, WriteStatus};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -47,7 +46,7 @@ impl Compactor {
         let plan = self.table.compaction_plan(pending).await?;
         if pending.state == State::Inflight {
             tracing::warn!(instant = %time, "an earlier attempt at this compaction did not complete: rolling it back");
-            rollback_compaction(&self.table, pending).await?;
+            undo(&self.table, pending).await?;
         }
         let slices = plan::slices(&self.table, &plan, &path).await?;
         let no_schema = || Error::CompactionPlan { path, why: "the table has no schema".to_string() };
@@ -57,7 +56,8 @@ impl Compactor {
 
         self.table.mark_inflight(time, Action::Compaction, Bytes::new()).await?;
         let timeline = Arc::new(timeline);
-        let statuses = write::compact(context.clone(), timeline, slices, self.config.workers, self.config.memory).await?;
+        let statuses =
+            write::compact(context.clone(), timeline, slices, self.config.workers, self.config.memory).await?;
         write::finalize(&context, &statuses).await?;
         fault_point("before-compaction-complete");
         heartbeat.check().await?;
@@ -67,7 +67,8 @@ impl Compactor {
         if let Err(e) = Markers::new(&self.table.storage, time).remove_all().await {
             tracing::warn!(error = %e, instant = %time, "marker files could not be removed; they do no harm");
         }
-        let compacted = Compacted::of(Instant::new(time.clone(), Action::Compaction, State::Completed), groups, &statuses);
+        let compacted =
+            Compacted::of(Instant::new(time.clone(), Action::Compaction, State::Completed), groups, &statuses);
         Ok(Some(Compacted { took: started.elapsed(), ..compacted }))
     }
 
@@ -84,8 +85,19 @@ impl Compactor {
             average_record_size: self.write.record_size_estimate,
             cancel: self.cancel.clone(),
             rows_written: self.rows_written.clone(),
+            key_cache: self.key_cache.clone(),
         }
     }
+}
+
+/// Base files that an attempt has left, then its inflight file.
+async fn undo(table: &Table, pending: &Instant) -> Result<()> {
+    let markers = Markers::new(&table.storage, &pending.time);
+    for marker in markers.list().await? {
+        table.storage.delete(&marker.path).await?;
+    }
+    markers.remove_all().await?;
+    Ok(table.storage.delete(&pending.path()).await?)
 }
 
 /// No checkpoint: whoever looks for one passes over compactions.

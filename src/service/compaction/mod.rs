@@ -9,7 +9,7 @@
 //! Knows no sources and no rounds. Invariants: a plan that has been seen is executed, never forgotten, because log files on
 //! its instant rest on the base files that it makes; an attempt that died is rolled back and begun anew.
 
-//mod execute;
+mod execute;
 mod heartbeat;
 mod plan;
 mod schedule;
@@ -17,6 +17,7 @@ mod strategy;
 mod trigger;
 
 use crate::config::{CompactionConfig, IndexConfig, WriteConfig};
+use crate::index::KeyCache;
 use crate::record::MergeRule;
 use crate::table::{Action, Instant, InstantTime, Table};
 use crate::write::WriteStatus;
@@ -39,6 +40,8 @@ pub struct Compactor {
     pub cancel: CancellationToken,
     /// Rows given to file writers so far, for signs of life.
     pub rows_written: Arc<AtomicU64>,
+    /// Told of the keys of the new base files, where there is one.
+    pub key_cache: Option<Arc<KeyCache>>,
 }
 
 impl Compactor {

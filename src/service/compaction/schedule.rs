@@ -88,8 +88,8 @@ impl Compactor {
         let planned = modified(plan);
         let overlooks = |write: &&Instant| modified(&write.in_state(State::Requested)) <= planned;
         let all = now.completed_writes().chain(now.pending_writes());
-        let unknown = all.filter(|write| !known.iter().any(|(time, _, _)| *time == write.time));
-        let Some(write) = unknown.filter(overlooks).next() else { return Ok(()) };
+        let mut unknown = all.filter(|write| !known.iter().any(|(time, _, _)| *time == write.time));
+        let Some(write) = unknown.find(overlooks) else { return Ok(()) };
         self.table.storage.delete(&plan.path()).await?;
         Err(Error::WriteOpen { instant: write.time.to_string(), action: write.action.to_string() })
     }

@@ -11,7 +11,7 @@ struct Since {
 
 /// Whether a compaction that would get the instant `at` is due. Without a delta commit none ever is.
 pub(super) fn is_due(trigger: &CompactionTrigger, timeline: &Timeline, at: &InstantTime) -> bool {
-    let completed = || timeline.completed_writes().filter(|i| i.action == Action::Commit).next_back();
+    let completed = || timeline.completed_writes().rfind(|i| i.action == Action::Commit);
     let requested = || timeline.pending(Action::Compaction).next_back();
     let Some(done) = since(timeline, completed(), at) else { return false };
     let enough = done.delta_commits >= trigger.max_delta_commits;
