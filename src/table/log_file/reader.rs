@@ -10,6 +10,10 @@ use super::scan::{Scanner, Source};
 use super::{AvroPiece, Block, BlockError, BlockKind, Error, Result};
 use crate::storage::Storage;
 
+/// Bytes of one read in search of blocks. A file that is not larger is read once, content included; in a larger one every
+/// block costs one read, for its end and the next block's header.
+const WINDOW: u64 = 512 * 1024;
+
 /// The blocks of one log file in its order, on a blocking thread inside a tokio runtime. Contents are read when asked for:
 /// what the reader holds is at most two pieces of 512 KiB, or a block's header where that is larger.
 ///
@@ -47,7 +51,7 @@ impl LogReader {
     /// `size` as the listing has it. Reads nothing yet.
     pub fn open(storage: &Storage, path: &str, size: u64) -> LogReader {
         let file = LogBytes { storage: storage.clone(), runtime: Handle::current(), path: path.to_owned(), size };
-        LogReader { scanner: Scanner::new(file) }
+        LogReader { scanner: Scanner::new(file, WINDOW) }
     }
 
     /// The whole content of a block of this file: nothing for a command. Kinds that this program does not read are refused.

@@ -8,10 +8,6 @@ use memchr::memmem;
 use super::BlockError;
 use super::block::{Block, BlockHeader, BlockKind, FORMAT_VERSION, HeaderKey, LONGEST, MAGIC, TAIL};
 
-/// Bytes of one read. A file that is not larger is read once, content included; of a larger one every block costs one read
-/// for its end and the next block's header.
-const WINDOW: u64 = 512 * 1024;
-
 /// A file of known size. Ranges that are asked for lie within it.
 pub(super) trait Source {
     type Error;
@@ -44,6 +40,8 @@ impl Window {
 #[derive(Debug)]
 pub(super) struct Scanner<S> {
     source: S,
+    /// Bytes of one read.
+    window: u64,
     /// Where the next block begins.
     at: u64,
     /// What was read last: where a block begins, and where it ends.
@@ -52,8 +50,8 @@ pub(super) struct Scanner<S> {
 }
 
 impl<S: Source> Scanner<S> {
-    pub(super) fn new(source: S) -> Scanner<S> {
-        Scanner { source, at: 0, head: Window::default(), tail: Window::default() }
+    pub(super) fn new(source: S, window: u64) -> Scanner<S> {
+        Scanner { source, window: window.max(1), at: 0, head: Window::default(), tail: Window::default() }
     }
 
     pub(super) fn source(&self) -> &S {
@@ -139,7 +137,7 @@ impl<S: Source> Scanner<S> {
     fn corrupt(&mut self, start: u64, body: u64) -> Result<Block, S::Error> {
         let (size, mut at) = (self.source.size(), body);
         let end = loop {
-            let piece = at..size.min(at + WINDOW);
+            let piece = at..size.min(at.saturating_add(self.window.max(2 * MAGIC.len() as u64)));
             let bytes = self.peek(piece.clone())?;
             match memmem::find(&bytes, MAGIC) {
                 Some(found) => break at + found as u64,
@@ -155,7 +153,7 @@ impl<S: Source> Scanner<S> {
         if let Some(bytes) = self.at_hand(&range) {
             return Ok(bytes);
         }
-        self.head = fetch(&self.source, &range)?;
+        self.head = self.fetch(&range)?;
         Ok(self.head.get(&range).unwrap_or_default())
     }
 
@@ -166,15 +164,15 @@ impl<S: Source> Scanner<S> {
         }
         // The empty footer precedes the trailer.
         let range_with_footer = range.start.saturating_sub(TAIL - 8)..range.end;
-        self.tail = fetch(&self.source, &range_with_footer)?;
+        self.tail = self.fetch(&range_with_footer)?;
         Ok(self.tail.get(&range).unwrap_or_default())
     }
-}
 
-/// A window from the range's start on that has at least the range.
-fn fetch<S: Source>(source: &S, range: &Range<u64>) -> Result<Window, S::Error> {
-    let end = range.end.max(source.size().min(range.start + WINDOW));
-    Ok(Window { start: range.start, bytes: source.read(range.start..end)? })
+    /// A window from the range's start on that has at least the range.
+    fn fetch(&self, range: &Range<u64>) -> Result<Window, S::Error> {
+        let end = range.end.max(self.source.size().min(range.start.saturating_add(self.window)));
+        Ok(Window { start: range.start, bytes: self.source.read(range.start..end)? })
+    }
 }
 
 enum Fault<E> {

@@ -29,9 +29,17 @@ impl Source for Memory {
     }
 }
 
+/// Read in small pieces and at once, which must be the same.
 fn scan(bytes: &[u8]) -> Outcome<Vec<Block>> {
-    let mut scanner = Scanner::new(Memory(Bytes::copy_from_slice(bytes)));
-    std::iter::from_fn(|| scanner.next_block().transpose()).collect()
+    let by_window = |window: u64| -> Outcome<Vec<Block>> {
+        let mut scanner = Scanner::new(Memory(Bytes::copy_from_slice(bytes)), window);
+        std::iter::from_fn(|| scanner.next_block().transpose()).collect()
+    };
+    let blocks = by_window(u64::MAX);
+    for window in [1, 20, 300] {
+        assert_eq!(by_window(window), blocks, "window of {window} bytes");
+    }
+    blocks
 }
 
 fn kinds(bytes: &[u8]) -> Vec<BlockKind> {

@@ -1,0 +1,140 @@
+//! All that can be read of a log file, every way there is, on plain bytes.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::block::MAGIC;
+use super::data::Pieces;
+use super::scan::{Scanner, Source};
+use super::*;
+
+struct Memory(Bytes);
+
+impl Source for Memory {
+    type Error = BlockError;
+
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes, BlockError> {
+        assert!(range.start <= range.end && range.end <= self.size(), "a read of {range:?}");
+        Ok(self.0.slice(range.start as usize..range.end as usize))
+    }
+
+    fn refuse(&self, offset: u64, error: BlockError) -> BlockError {
+        assert!(offset <= self.size());
+        error
+    }
+}
+
+fn scan(source: &Bytes, window: u64) -> (Vec<Block>, Option<BlockError>) {
+    let mut scanner = Scanner::new(Memory(source.clone()), window);
+    let mut blocks = Vec::new();
+    loop {
+        match scanner.next_block() {
+            Ok(Some(block)) => blocks.push(block),
+            Ok(None) => return (blocks, None),
+            Err(error) => {
+                assert!(matches!(scanner.next_block(), Ok(None)), "an error ends the file");
+                return (blocks, Some(error));
+            }
+        }
+    }
+}
+
+pub fn file(bytes: &[u8]) {
+    let bytes = Bytes::copy_from_slice(bytes);
+    let (blocks, error) = scan(&bytes, u64::MAX);
+    let by_small_reads = scan(&bytes, 24);
+    assert_eq!((&blocks, &error), (&by_small_reads.0, &by_small_reads.1));
+    let mut at = 0;
+    for block in &blocks {
+        assert_eq!(block.span.start, at, "blocks follow one another");
+        at = block.span.end;
+        assert!(block.content.start >= block.span.start && block.content.end <= at);
+        whole(&bytes, block);
+    }
+    assert!(error.is_some() || bytes.len() as u64 - at < MAGIC.len() as u64, "all of the file is read");
+}
+
+fn whole(bytes: &Bytes, block: &Block) {
+    let part = |range: &Range<u64>| bytes.slice(range.start as usize..range.end as usize);
+    let data = part(&block.content);
+    content(&data);
+    if block.kind == BlockKind::Corrupt {
+        return;
+    }
+    let again = encode_block(block.kind, &block.header, &data).expect("it was short enough");
+    let as_read = part(&block.span);
+    assert!(again.len() > as_read.len() - 8 || again == as_read, "a block without a footer comes out as it was");
+    assert!(again.len() < as_read.len() || again == as_read);
+    if block.kind == BlockKind::AvroData {
+        let source = Memory(bytes.clone());
+        let streamed = Pieces::new(&source, block, 100).map(|pieces| {
+            let mut all = Vec::new();
+            for piece in pieces {
+                all.extend(piece?.records().map(|record| record.expect("a piece is whole").len()));
+            }
+            Ok::<_, BlockError>(all)
+        });
+        let at_once = avro_records(&data).map(|records| records.map(|r| r.map(<[u8]>::len)).collect::<Result<Vec<_>, _>>());
+        match (streamed, at_once) {
+            (Ok(streamed), Ok(at_once)) => assert_eq!(streamed.ok(), at_once.ok()),
+            (streamed, at_once) => assert_eq!(streamed.err(), at_once.err()),
+        }
+    }
+}
+
+/// The bytes as the content of either kind of block.
+pub fn content(bytes: &[u8]) {
+    if let Ok(records) = avro_records(bytes) {
+        let told = records.remaining();
+        let read: Result<Vec<_>, _> = records.map(|record| record.map(<[u8]>::len)).collect();
+        if let Ok(read) = read {
+            assert_eq!(read.len(), told as usize);
+            assert_eq!(read.iter().sum::<usize>() + 4 * read.len() + 8, bytes.len());
+        }
+    }
+    if let Ok(deletes) = decode_deletes(bytes) {
+        let again = decode_deletes(&encode_deletes(&deletes)).expect("what was written is read");
+        assert_eq!(again.len(), deletes.len());
+        for (again, delete) in again.iter().zip(&deletes) {
+            // NaN is not itself.
+            assert_eq!(format!("{again:?}"), format!("{delete:?}"));
+        }
+    }
+}
+
+/// Each stretch from one magic to the next with the lengths of a whole block; `deep`: also with a content that ends where it
+/// must.
+pub fn repair(bytes: &[u8], deep: bool) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let starts: Vec<usize> = memchr::memmem::find_iter(&bytes, MAGIC).collect();
+    let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
+    for (start, end) in starts.iter().copied().zip(ends) {
+        let Some(length) = (end - start).checked_sub(14).filter(|length| *length >= 32) else { continue };
+        bytes[start + 6..start + 14].copy_from_slice(&(length as u64).to_be_bytes());
+        bytes[end - 8..end].copy_from_slice(&(length as u64 + 6).to_be_bytes());
+        if deep {
+            bytes[start + 14..start + 21].copy_from_slice(&[0, 0, 0, 1, 0, 0, 0]);
+            if let Some(field) = after_header(&bytes, start + 22, end)
+                && let Some(content) = end.checked_sub(field + 8 + 12)
+            {
+                bytes[field..field + 8].copy_from_slice(&(content as u64).to_be_bytes());
+                bytes[end - 12..end - 8].fill(0);
+            }
+        }
+    }
+    bytes
+}
+
+fn after_header(bytes: &[u8], at: usize, end: usize) -> Option<usize> {
+    let word = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..end)?.first_chunk()?) as usize);
+    let mut field = at + 4;
+    for _ in 0..word(at)? {
+        field = field.checked_add(8)?.checked_add(word(field + 4)?)?;
+    }
+    Some(field)
+}
