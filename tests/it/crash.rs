@@ -113,10 +113,7 @@ fn a_continuous_job_takes_up_what_comes_while_it_runs() {
     job.feed(&rows(0..10, 1));
     let running = job.call.start();
     wait_for("the first commit", || job.table.commits().len() == 1);
-    // Complete before it is seen, as an operator would move a file in.
-    job.scratch.lines("staged.json", &rows(5..15, 2));
-    job.scratch.touch("staged.json", BASE_TIME_MS + 60_000);
-    std::fs::rename(job.scratch.path("staged.json"), job.scratch.path("in/more.json")).expect("move the file in");
+    job.move_in(&rows(5..15, 2));
     wait_for("the second commit", || job.table.commits().len() == 2);
     running.signal("TERM");
     running.finish().ok();
@@ -144,9 +141,7 @@ fn a_running_job_notices_a_metadata_table_that_spark_makes() {
     let instant = oracle(SPARK_0_15).write(job.table.str(), "upsert", &input, &[]);
     job.model.upsert(&instant, &rows(2..6, 2));
     assert!(metadata_table.is_dir(), "Spark makes one by default");
-    job.scratch.lines("staged.json", &rows(5..9, 3));
-    job.scratch.touch("staged.json", BASE_TIME_MS + 60_000);
-    std::fs::rename(job.scratch.path("staged.json"), job.scratch.path("in/more.json")).expect("move the file in");
+    job.move_in(&rows(5..9, 3));
     wait_for("the third commit", || job.table.commits().len() == 3);
     running.signal("TERM");
     running.finish().ok();

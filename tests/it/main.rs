@@ -22,3 +22,4 @@ mod mor;
 mod positions;
 mod quarantine;
 mod values;
+mod warm;
