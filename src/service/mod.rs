@@ -6,7 +6,7 @@ mod compaction;
 mod rollback;
 
 pub use compaction::{Compacted, Compactor};
-pub use rollback::{RolledBack, rollback, rollback_failed_writes};
+pub use rollback::{RolledBack, rollback, rollback_compaction, rollback_failed_writes};
 
 /// Why a service does not go on by itself.
 #[derive(Debug, thiserror::Error)]
@@ -18,11 +18,6 @@ pub enum Error {
     Write(#[from] crate::write::Error),
     #[error(transparent)]
     Schema(#[from] crate::schema::Error),
-    #[error(
-        "roll back {action} {instant}: merge-on-read is not done yet; let Hudi roll it back (any write with Spark does, or \
-         `CALL rollback_to_instant`)"
-    )]
-    MergeOnRead { instant: String, action: String },
     /// Hudi says "Found commits after time".
     #[error(
         "roll back {instant}: found commits after time {instant}, the next is {later}, and it has no heartbeat, so it is \
@@ -42,6 +37,9 @@ pub enum Error {
     CompletedWrite { rollback: String, instant: String },
     #[error("roll back {instant}: the metadata table is on and would be left stale; disable it first")]
     MetadataTable { instant: String },
+    /// A bug here.
+    #[error("{doing}: {why}")]
+    Panicked { doing: &'static str, why: String },
     #[error("rollback plan {path}: {why}; let Hudi finish the rollback")]
     RollbackPlan { path: String, why: String },
     #[error(
@@ -82,11 +80,11 @@ impl Error {
             Error::Table(e) => e.code(),
             Error::Write(e) => e.code(),
             Error::Schema(e) => e.code(),
-            Error::MergeOnRead { .. } => "service-rollback-merge-on-read",
             Error::CommitsAfter { .. } => "service-rollback-commits-after",
             Error::WriterAlive { .. } => "service-rollback-writer-alive",
             Error::CompletedWrite { .. } => "service-rollback-completed-write",
             Error::MetadataTable { .. } => "service-rollback-metadata-table",
+            Error::Panicked { .. } => "service-panicked",
             Error::RollbackPlan { .. } => "service-rollback-plan",
             Error::WriteOpen { .. } => "service-compaction-write-open",
             Error::CompactionOvertaken { .. } => "service-compaction-overtaken",

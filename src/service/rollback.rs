@@ -1,14 +1,24 @@
-//! Rollback of failed writes, marker based, file by file as Hudi does it (table-services.md §6).
+//! Rollback of failed writes and compactions, marker based, file by file as Hudi does it (table-services.md §6).
 //!
 //! ```text
-//! R.rollback.requested   the plan: what to delete        from here on a crash is taken up by the plan alone
+//! R.rollback.requested   the plan: what to undo         from here on a crash is taken up by the plan alone
 //! R.rollback.inflight
-//!   data files of T      then T's state files, inflight before requested, then T's markers and heartbeat
-//! R.rollback             what was deleted
+//!   files of T alone     deleted
+//!   slices with its log files: a rollback block each, in a new log file, its marker under R before it
+//!   T's state files, inflight before requested, then T's markers and heartbeat
+//! R.rollback             what was done                  then R's markers
 //! ```
 //!
-//! Hudi removes the markers after the last step; nobody reads them once there is a plan, and so no crash leaves them.
+//! Hudi removes T's markers after the last step; nobody reads them once there is a plan, and so no crash leaves them. A
+//! group that T has opened with log files is deleted, as `ListingBasedRollbackStrategy` 0.15 does it and the marker-based
+//! one does not: a rollback block alone would leave a group without rows, which comes to be one of the table when the
+//! timeline's start has passed T.
+//!
+//! A compaction keeps its plan, since log files may be on its instant already: only its base files go, and its inflight
+//! file after the rollback has completed.
 
+mod leftovers;
+mod log_blocks;
 mod plan;
 
 #[cfg(test)]
@@ -19,10 +29,11 @@ use crate::table::{self, Action, Instant, InstantInfo, InstantTime, Markers, Rol
 use crate::table::{RollbackPlan, State, Table, Timeline, TimelineRecord};
 use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
-use plan::DataFile;
+use leftovers::Leftovers;
+use log_blocks::Appended;
 use std::collections::BTreeMap;
 
-/// Files deleted at a time.
+/// Files deleted, or looked at, at a time.
 const CONCURRENCY: usize = 16;
 
 /// A heartbeat this old is a dead writer's: `hoodie.client.heartbeat.interval_in_ms` × `….tolerable.misses` of Hudi 0.15.
@@ -33,20 +44,26 @@ pub(super) const HEARTBEATS: &str = ".hoodie/.heartbeat";
 /// What was rolled back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBack {
-    /// The failed write.
+    /// The failed write, or compaction.
     pub instant: Instant,
     /// Files that the plan named; some may never have come to exist.
     pub files_deleted: usize,
+    /// Log files with a rollback block that were written (merge-on-read).
+    pub log_files_written: usize,
 }
 
-/// At the start of a write: resumes pending rollbacks, then rolls back every pending write, newest first. Clustering that
-/// waits or runs is left alone. To be called before the instant of the write is drawn, so that it is the greater one.
+/// At the start of a write: resumes pending rollbacks, then rolls back every pending write, newest first. Compaction and
+/// clustering that wait or run, maybe in another process, are left alone, and so are their rollbacks. To be called before
+/// the instant of the write is drawn: a reader stops at blocks that are newer than the newest commit, rollback blocks too.
 pub async fn rollback_failed_writes(table: &Table) -> Result<Vec<RolledBack>> {
     let mut timeline = table.timeline().await?;
     table.remove_stale_markers(&timeline).await?;
     let mut rolled_back = Vec::new();
     for pending in timeline.pending(Action::Rollback) {
-        rolled_back.extend(resume(table, &timeline, pending).await?);
+        let Some((target, plan)) = planned(table, pending).await? else { continue };
+        if target.action != Action::Compaction && !is_clustering(table, &target).await? {
+            rolled_back.push(resume(table, &timeline, pending, target, &plan).await?);
+        }
     }
     if timeline.pending(Action::Rollback).next().is_some() {
         timeline = table.timeline().await?;
@@ -67,111 +84,184 @@ pub async fn rollback(table: &Table, instant: &Instant) -> Result<RolledBack> {
     rollback_on(table, &timeline, instant).await
 }
 
+/// Takes back what a compaction that died has made, so that its plan can be run again. For its runner alone, whose
+/// heartbeat says that nobody else is at it; one that has not begun is left as it is.
+pub async fn rollback_compaction(table: &Table, instant: &Instant) -> Result<RolledBack> {
+    let timeline = table.timeline().await?;
+    let Some(instant) = timeline.pending(Action::Compaction).find(|pending| pending.time == instant.time) else {
+        return Err(Error::NoSuchCompaction { instant: instant.time.to_string() });
+    };
+    for pending in timeline.pending(Action::Rollback) {
+        if let Some((target, plan)) = planned(table, pending).await?
+            && (target.action, &target.time) == (Action::Compaction, &instant.time)
+        {
+            return resume(table, &timeline, pending, target, &plan).await;
+        }
+    }
+    if instant.state == State::Requested {
+        return Ok(RolledBack { instant: instant.clone(), files_deleted: 0, log_files_written: 0 });
+    }
+    begin(table, &timeline, instant).await
+}
+
 async fn rollback_on(table: &Table, timeline: &Timeline, instant: &Instant) -> Result<RolledBack> {
-    check_kind(table, instant)?;
     check_nobody_needs_it(table, timeline, instant).await?;
-    let files = plan::files_of(table, instant).await?;
-    let plan = plan::make(table, instant, &files);
+    begin(table, timeline, instant).await
+}
+
+async fn begin(table: &Table, timeline: &Timeline, instant: &Instant) -> Result<RolledBack> {
+    check_metadata_table(table, instant)?;
+    let leftovers = Leftovers::of(table, timeline, instant).await?;
+    let plan = plan::make(table, instant, &leftovers);
     let time = table.new_instant(timeline);
     let requested = Instant::new(time.clone(), Action::Rollback, State::Requested);
     table.create_instant(&requested, plan.to_file()).await?;
-    execute(table, &time, instant, &files).await
+    execute(table, &time, instant, &leftovers).await
 }
 
-/// Goes on with a rollback that we, or Hudi, could not finish. `None`: it had no plan yet, and is forgotten, as in Hudi.
-async fn resume(table: &Table, timeline: &Timeline, pending: &Instant) -> Result<Option<RolledBack>> {
+/// What a rollback that we, or Hudi, could not finish is to undo. `None`: it had no plan yet, and is forgotten, as in Hudi.
+async fn planned(table: &Table, pending: &Instant) -> Result<Option<(Instant, RollbackPlan)>> {
     let requested = pending.in_state(State::Requested);
-    let path = || table.storage.display(&requested.path());
+    let malformed = |why| Error::RollbackPlan { path: table.storage.display(&requested.path()), why };
     let plan = match RollbackPlan::from_file(&table.read_instant(&requested).await?) {
         Ok(plan) => plan,
         Err(_) if pending.state == State::Requested => {
             table.storage.delete(&requested.path()).await?;
             return Ok(None);
         }
-        Err(why) => return Err(Error::RollbackPlan { path: path(), why }),
+        Err(why) => return Err(malformed(why)),
     };
     let target = plan.instant_to_rollback.as_ref().and_then(InstantInfo::parse);
-    let Some((time, action)) = target else {
-        return Err(Error::RollbackPlan { path: path(), why: "it names no instant".to_string() });
-    };
-    let target = Instant::new(time, action, State::Inflight);
-    check_kind(table, &target)?;
+    match target {
+        None => Err(malformed("it names no instant".to_string())),
+        Some((_, action)) if !action.is_write() && action != Action::Compaction => {
+            Err(malformed(format!("rollback of a {action} is not done by writers")))
+        }
+        Some((time, action)) => Ok(Some((Instant::new(time, action, State::Inflight), plan))),
+    }
+}
+
+/// Goes on with a rollback that has a plan.
+async fn resume(
+    table: &Table,
+    timeline: &Timeline,
+    pending: &Instant,
+    target: Instant,
+    plan: &RollbackPlan,
+) -> Result<RolledBack> {
+    check_metadata_table(table, &target)?;
     if timeline.write_at(&target.time).is_some_and(|write| !write.is_pending()) {
         return Err(Error::CompletedWrite { rollback: pending.time.to_string(), instant: target.time.to_string() });
     }
-    let files = plan::read(&plan, &target, &path())?;
-    execute(table, &pending.time, &target, &files).await.map(Some)
+    let path = table.storage.display(&pending.in_state(State::Requested).path());
+    let leftovers = plan::read(plan, &target, &path)?;
+    execute(table, &pending.time, &target, &leftovers).await
 }
 
-/// The steps after the plan. Each may have been done before.
-async fn execute(table: &Table, time: &InstantTime, target: &Instant, files: &[DataFile]) -> Result<RolledBack> {
+/// The steps after the plan. Each may have been done before; a second rollback block does no harm.
+async fn execute(table: &Table, time: &InstantTime, target: &Instant, leftovers: &Leftovers) -> Result<RolledBack> {
     let started = std::time::Instant::now();
     match table.mark_inflight(time, Action::Rollback, Bytes::new()).await {
         Err(table::Error::InstantExists { .. }) => {}
         other => other?,
     }
-    let deletes = files.iter().map(|file| async move { table.storage.delete(&file.path()).await });
+    let deletes = leftovers.files.iter().map(|file| async move { table.storage.delete(&file.path()).await });
     futures::stream::iter(deletes).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
-    for state in [State::Inflight, State::Requested] {
-        table.storage.delete(&target.in_state(state).path()).await?;
+    let appended = log_blocks::append(table, time, target, &leftovers.slices).await?;
+    if target.action != Action::Compaction {
+        for state in [State::Inflight, State::Requested] {
+            table.storage.delete(&target.in_state(state).path()).await?;
+        }
+        table.storage.delete(&heartbeat_of(target)).await?;
     }
     Markers::new(&table.storage, &target.time).remove_all().await?;
-    table.storage.delete(&format!("{HEARTBEATS}/{}", target.time)).await?;
 
+    let (files_deleted, log_files_written) = (leftovers.files.len(), appended.len());
     let metadata = RollbackMetadata {
         start_rollback_time: time.to_string(),
         time_taken_in_millis: i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
-        total_files_deleted: i32::try_from(files.len()).unwrap_or(i32::MAX),
+        total_files_deleted: i32::try_from(files_deleted).unwrap_or(i32::MAX),
         commits_rollback: vec![target.time.to_string()],
-        partition_metadata: deleted_by_partition(table, files),
+        partition_metadata: by_partition(table, leftovers, &appended),
         version: Some(1),
         instants_rollback: vec![InstantInfo::from(target)],
     };
     table.complete(time, Action::Rollback, metadata.to_file()).await?;
-    Ok(RolledBack { instant: target.clone(), files_deleted: files.len() })
+    Markers::new(&table.storage, time).remove_all().await?;
+    if target.action == Action::Compaction {
+        table.storage.delete(&target.in_state(State::Inflight).path()).await?;
+    }
+    Ok(RolledBack { instant: target.clone(), files_deleted, log_files_written })
 }
 
-fn deleted_by_partition(table: &Table, files: &[DataFile]) -> BTreeMap<String, RollbackPartition> {
-    let mut partitions = BTreeMap::<String, RollbackPartition>::new();
-    for file in files {
-        let partition = partitions.entry(file.partition.clone()).or_insert_with(|| RollbackPartition {
-            partition_path: file.partition.clone(),
-            rollback_log_files: Some(BTreeMap::new()),
-            log_files_from_failed_commit: Some(BTreeMap::new()),
+fn by_partition(table: &Table, leftovers: &Leftovers, appended: &[Appended]) -> BTreeMap<String, RollbackPartition> {
+    fn of<'a>(all: &'a mut BTreeMap<String, RollbackPartition>, partition: &str) -> &'a mut RollbackPartition {
+        all.entry(partition.to_string()).or_insert_with(|| RollbackPartition {
+            partition_path: partition.to_string(),
             ..RollbackPartition::default()
-        });
-        partition.success_delete_files.push(plan::absolute(table, file));
+        })
+    }
+    let mut partitions = BTreeMap::new();
+    for file in &leftovers.files {
+        of(&mut partitions, &file.partition).success_delete_files.push(plan::absolute(table, file));
+    }
+    for slice in &leftovers.slices {
+        let logs = &mut of(&mut partitions, &slice.partition).log_files_from_failed_commit;
+        logs.get_or_insert_default().extend(plan::log_blocks(slice));
+    }
+    for log in appended {
+        let size = i64::try_from(log.size).unwrap_or(i64::MAX);
+        let logs = &mut of(&mut partitions, &log.partition).rollback_log_files;
+        logs.get_or_insert_default().insert(table.storage.absolute(&log.path()), size);
+    }
+    for partition in partitions.values_mut() {
+        partition.rollback_log_files.get_or_insert_default();
+        partition.log_files_from_failed_commit.get_or_insert_default();
     }
     partitions
 }
 
-fn check_kind(table: &Table, instant: &Instant) -> Result<()> {
-    if table.properties.is_merge_on_read() || !matches!(instant.action, Action::Commit | Action::ReplaceCommit) {
-        return Err(Error::MergeOnRead { instant: instant.time.to_string(), action: instant.action.to_string() });
+/// It may hold a deltacommit of the failed instant, which only a rollback inside it would cancel.
+fn check_metadata_table(table: &Table, instant: &Instant) -> Result<()> {
+    match table.has_metadata_table() {
+        true => Err(Error::MetadataTable { instant: instant.time.to_string() }),
+        false => Ok(()),
     }
-    // It may hold a deltacommit of the failed instant, which only a rollback inside it would cancel.
-    if table.has_metadata_table() {
-        return Err(Error::MetadataTable { instant: instant.time.to_string() });
-    }
-    Ok(())
 }
 
 /// What `BaseRollbackActionExecutor` 0.15 checks for a single writer, and that no other writer is at work on it.
 async fn check_nobody_needs_it(table: &Table, timeline: &Timeline, instant: &Instant) -> Result<()> {
-    let time = instant.time.to_string();
-    let heartbeats = table.storage.list(HEARTBEATS).await?.files;
-    let heartbeat = heartbeats.iter().find(|file| file.path.rsplit('/').next() == Some(&time));
-    if let Some(heartbeat) = heartbeat {
-        let silent_ms = chrono::Utc::now().timestamp_millis().saturating_sub(heartbeat.modified_ms);
-        if silent_ms < HEARTBEAT_EXPIRES_MS {
-            return Err(Error::WriterAlive { instant: time, seconds: silent_ms / 1000 });
-        }
+    if check_no_heartbeat(table, instant).await? == Heartbeat::Silent {
         return Ok(());
     }
     match timeline.completed_writes().find(|write| write.time > instant.time) {
-        Some(later) => Err(Error::CommitsAfter { instant: time, later: later.time.to_string() }),
+        Some(later) => Err(Error::CommitsAfter { instant: instant.time.to_string(), later: later.time.to_string() }),
         None => Ok(()),
     }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Heartbeat {
+    /// The writer has not been one of several.
+    None,
+    /// It was, and has died.
+    Silent,
+}
+
+async fn check_no_heartbeat(table: &Table, instant: &Instant) -> Result<Heartbeat> {
+    let heartbeats = table.storage.list(HEARTBEATS).await?.files;
+    let Some(heartbeat) = heartbeats.iter().find(|file| file.path == heartbeat_of(instant)) else {
+        return Ok(Heartbeat::None);
+    };
+    let silent_ms = chrono::Utc::now().timestamp_millis().saturating_sub(heartbeat.modified_ms);
+    if silent_ms < HEARTBEAT_EXPIRES_MS {
+        return Err(Error::WriterAlive { instant: instant.time.to_string(), seconds: silent_ms / 1000 });
+    }
+    Ok(Heartbeat::Silent)
+}
+
+fn heartbeat_of(instant: &Instant) -> String {
+    format!("{HEARTBEATS}/{}", instant.time)
 }
 
 /// Clustering keeps its plan when it fails, and is run again (`hoodie.clustering.plan…`); other replacecommits are writes.

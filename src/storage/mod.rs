@@ -231,6 +231,13 @@ impl Storage {
         }
     }
 
+    /// Removes what a killed process left of an upload to `path`, and leaves the file, if there is one.
+    pub async fn discard_uploads(&self, path: &str) -> Result<()> {
+        self.file(path)?;
+        upload::remove_staged(self.local(path)).await;
+        Ok(())
+    }
+
     /// Removes a folder and all in it; missing is fine.
     pub async fn delete_folder(&self, path: &str) -> Result<()> {
         self.folder(path)?;

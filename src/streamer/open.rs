@@ -82,6 +82,7 @@ pub(super) async fn clear(table: &mut Table, timeline: Timeline, metrics: &Metri
         tracing::warn!(
             instant = %done.instant.time,
             files_deleted = done.files_deleted,
+            log_files_written = done.log_files_written,
             "rolled back a write that did not complete"
         );
     }

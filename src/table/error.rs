@@ -29,6 +29,11 @@ pub enum Error {
     )]
     RestorePending { path: String, instant: String },
     #[error(
+        "table {path} has a log compaction pending at {instant}, which this program does not do; let Hudi finish it, and \
+         write with hoodie.log.compaction.inline=false"
+    )]
+    LogCompactionPending { path: String, instant: String },
+    #[error(
         "commit {instant} of table {path} has a schema history (schema-on-read), which this program would lose; \
          write with Hudi, or rewrite the table without hoodie.schema.on.read.enable"
     )]
@@ -63,6 +68,7 @@ impl Error {
             Error::UnknownValue { .. } => "table-unknown-value",
             Error::Unsupported { .. } => "table-unsupported",
             Error::RestorePending { .. } => "table-restore-pending",
+            Error::LogCompactionPending { .. } => "table-log-compaction-pending",
             Error::SchemaOnRead { .. } => "table-schema-on-read",
             Error::TimelineFile { .. } => "table-timeline-file",
             Error::StateMissing { .. } => "table-instant-gone",

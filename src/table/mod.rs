@@ -68,7 +68,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// The active timeline, by one listing. Refuses while a restore is pending: what it undoes must not grow.
+    /// The active timeline, by one listing. Refuses while a restore is pending: what it undoes must not grow; and while a
+    /// log compaction is, which this program would not know to finish or roll back.
     pub async fn timeline(&self) -> Result<Timeline> {
         let listing = self.storage.list(META_FOLDER).await?;
         let names = listing.files.iter().map(|f| f.path.rsplit('/').next().unwrap_or(&f.path));
@@ -76,6 +77,10 @@ impl Table {
         if let Some(restore) = timeline.pending(Action::Restore).next() {
             let instant = restore.time.to_string();
             return Err(Error::RestorePending { path: self.storage.display(""), instant });
+        }
+        if let Some(pending) = timeline.pending(Action::LogCompaction).next() {
+            let instant = pending.time.to_string();
+            return Err(Error::LogCompactionPending { path: self.storage.display(""), instant });
         }
         Ok(timeline)
     }
@@ -183,12 +188,13 @@ impl Table {
         !self.properties.metadata_partitions().is_empty()
     }
 
-    /// Marker folders that completed writes have left behind (a crash right after the commit): nobody needs them.
+    /// Marker folders that completed writes and rollbacks have left behind (a crash right after): nobody needs them.
     pub async fn remove_stale_markers(&self, timeline: &Timeline) -> Result<()> {
         for folder in self.storage.list(marker::TEMP_FOLDER).await?.folders {
             let name = folder.rsplit('/').next().unwrap_or(&folder);
-            let time = InstantTime::parse(name);
-            if time.is_some_and(|time| timeline.write_at(&time).is_some_and(|i| i.state == State::Completed)) {
+            let is_done =
+                |i: &Instant| i.state == State::Completed && (i.action.is_write() || i.action == Action::Rollback);
+            if timeline.instants.iter().any(|i| i.time.as_str() == name && is_done(i)) {
                 self.storage.delete_folder(&folder).await?;
             }
         }

@@ -1,5 +1,8 @@
 //! File groups and their latest slices, from a listing and the timeline.
 
+#[cfg(test)]
+mod tests;
+
 use super::file_name::{LogFileName, parse_base_file};
 use super::{Action, InstantTime, META_FOLDER, PARTITION_METAFILE, RequestedReplace, Result, State, Table, Timeline};
 use super::{TimelineRecord, in_folder};

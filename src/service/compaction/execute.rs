@@ -13,9 +13,9 @@ use super::heartbeat::Heartbeat;
 use super::{Compacted, Compactor, plan};
 use crate::config::Operation;
 use crate::schema::TableSchema;
-use crate::service::{Error, Result};
+use crate::service::{Error, Result, rollback_compaction};
 use crate::storage::fault_point;
-use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, State, Table};
+use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, State};
 use crate::write::{self, WriteContext, WriteStatus};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Compactor {
         let plan = self.table.compaction_plan(pending).await?;
         if pending.state == State::Inflight {
             tracing::warn!(instant = %time, "an earlier attempt at this compaction did not complete: rolling it back");
-            undo(&self.table, pending).await?;
+            rollback_compaction(&self.table, pending).await?;
         }
         let slices = plan::slices(&self.table, &plan, &path).await?;
         let no_schema = || Error::CompactionPlan { path, why: "the table has no schema".to_string() };
@@ -88,16 +88,6 @@ impl Compactor {
             key_cache: self.key_cache.clone(),
         }
     }
-}
-
-/// Base files that an attempt has left, then its inflight file.
-async fn undo(table: &Table, pending: &Instant) -> Result<()> {
-    let markers = Markers::new(&table.storage, &pending.time);
-    for marker in markers.list().await? {
-        table.storage.delete(&marker.path).await?;
-    }
-    markers.remove_all().await?;
-    Ok(table.storage.delete(&pending.path()).await?)
 }
 
 /// No checkpoint: whoever looks for one passes over compactions.

@@ -1,5 +1,7 @@
 //! Failures that Hudi on Spark has left, and crashes of a rollback between any two of its steps.
 
+mod merge_on_read;
+
 use super::*;
 use crate::table::FileSystemView;
 use crate::table::tests::{golden, open};
@@ -39,6 +41,11 @@ async fn pending(table: &Table) -> Instant {
     table.timeline().await.expect("timeline").pending_writes().next_back().expect("a failed write").clone()
 }
 
+async fn leftovers(table: &Table, write: &Instant) -> Leftovers {
+    let timeline = table.timeline().await.expect("timeline");
+    Leftovers::of(table, &timeline, write).await.expect("leftovers")
+}
+
 #[tokio::test]
 async fn failures_of_hudi_are_rolled_back_as_hudi_does_it() {
     for name in ["v6_cow_inflight", "v6_cow_inflight_direct_markers"] {
@@ -51,7 +58,8 @@ async fn failures_of_hudi_are_rolled_back_as_hudi_does_it() {
         assert_eq!(data.len(), 2, "{name}");
 
         let done = rollback_failed_writes(&table).await.expect(name);
-        assert_eq!(done, [RolledBack { instant: write.clone(), files_deleted: 2 }], "{name}");
+        let want = RolledBack { instant: write.clone(), files_deleted: 2, log_files_written: 0 };
+        assert_eq!(done, [want], "{name}");
         assert_eq!(of_instant(&files(&path), &write.time), [""; 0], "{name}");
 
         let after = table.timeline().await.expect("timeline");
@@ -108,9 +116,9 @@ async fn a_crash_between_any_two_steps_is_taken_up() {
     for steps in 0..=8 {
         let (_folder, path, table) = failed("v6_cow_inflight_direct_markers").await;
         let write = pending(&table).await;
-        let files_of = plan::files_of(&table, &write).await.expect("files");
+        let left = leftovers(&table, &write).await;
         let time = table.new_instant(&table.timeline().await.expect("timeline"));
-        let plan = plan::make(&table, &write, &files_of).to_file();
+        let plan = plan::make(&table, &write, &left).to_file();
         let meta = path.join(".hoodie");
         let state_file = |state| path.join(write.in_state(state).path());
         let rollback_file = |state| path.join(Instant::new(time.clone(), Action::Rollback, state).path());
@@ -119,8 +127,8 @@ async fn a_crash_between_any_two_steps_is_taken_up() {
         let all: [&dyn Fn(); 8] = [
             &|| std::fs::write(rollback_file(State::Requested), &plan).expect("written"),
             &|| std::fs::write(rollback_file(State::Inflight), "").expect("written"),
-            &|| remove(path.join(files_of[0].path())),
-            &|| remove(path.join(files_of[1].path())),
+            &|| remove(path.join(left.files[0].path())),
+            &|| remove(path.join(left.files[1].path())),
             &|| remove(state_file(State::Inflight)),
             &|| remove(state_file(State::Requested)),
             &|| std::fs::remove_dir_all(&markers).expect("removed"),
@@ -229,18 +237,11 @@ async fn what_we_must_not_roll_back_is_refused_by_name() {
     let error = rollback_failed_writes(&open(&path).await).await.expect_err("metadata table");
     assert_eq!(error.code(), "service-rollback-metadata-table");
 
-    // Merge-on-read, whose log blocks need a rollback block.
-    let (_folder, _path, table) = failed("v6_mor_logs").await;
-    let time = table.new_instant(&table.timeline().await.expect("timeline"));
-    table.request(&time, Action::DeltaCommit).await.expect("requested");
-    let error = rollback_failed_writes(&table).await.expect_err("merge-on-read");
-    assert_eq!(error.code(), "service-rollback-merge-on-read");
-
     // A rollback of a completed write, asked for by hand.
     let (_folder, path, table) = failed("v6_cow_no_mdt").await;
     let completed = table.timeline().await.expect("timeline").last_completed_write().expect("one").clone();
     let time = table.new_instant(&table.timeline().await.expect("timeline"));
-    let plan = plan::make(&table, &completed, &[]).to_file();
+    let plan = plan::make(&table, &completed, &Leftovers::default()).to_file();
     table.create_instant(&Instant::new(time, Action::Rollback, State::Requested), plan).await.expect("requested");
     let before = files(&path);
     let error = rollback_failed_writes(&table).await.expect_err("completed");
@@ -251,7 +252,7 @@ async fn what_we_must_not_roll_back_is_refused_by_name() {
 async fn a_plan_that_names_other_files_deletes_nothing() {
     let (_folder, path, table) = failed("v6_cow_inflight").await;
     let write = pending(&table).await;
-    let mut plan = plan::make(&table, &write, &plan::files_of(&table, &write).await.expect("files"));
+    let mut plan = plan::make(&table, &write, &leftovers(&table, &write).await);
     let victim = files(&path).into_iter().find(|f| f.ends_with(".parquet") && !f.contains(write.time.as_str()));
     let requests = plan.rollback_requests.as_mut().expect("requests");
     requests[1].files_to_be_deleted = vec![format!("/t/{}", victim.expect("a file of the earlier commit"))];
