@@ -1,7 +1,7 @@
 //! The front door: arguments in, exit code out.
 
 use crate::cli::{self, Command};
-use crate::config::{self, DemoOptions, PositionsCommand, RawArgs, StreamerConfig, mask_urls};
+use crate::config::{self, CompactCommand, DemoOptions, PositionsCommand, RawArgs, StreamerConfig, mask_urls};
 use crate::demo::Demo;
 use crate::observe::{LogFormat, init_log};
 use crate::streamer;
@@ -22,6 +22,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Command::Run(raw)) => job(&raw),
         Ok(Command::Demo(options)) => demo(options),
         Ok(Command::Checkpoint(raw, command)) => positions(&raw, command),
+        Ok(Command::Compact(raw, command)) => compact(&raw, command),
         Ok(Command::Print(text)) => print(&text),
         Err(e) => fail(e.code(), &e, MISCONFIGURED),
     }
@@ -68,15 +69,36 @@ fn demo(options: DemoOptions) -> ExitCode {
 
 /// Looks at positions, or changes them.
 fn positions(raw: &RawArgs, command: PositionsCommand) -> ExitCode {
-    let config = match config::load_positions(raw, &|name| std::env::var(name).ok()) {
-        Ok(config) => config,
-        Err(e) => return fail(e.code(), &e, MISCONFIGURED),
-    };
-    init_log(if config.log_json { LogFormat::Json } else { LogFormat::Text });
-    for warning in &config.warnings {
+    match config::load_positions(raw, &|name| std::env::var(name).ok()) {
+        Ok(config) => {
+            begin_log(config.log_json, &config.warnings);
+            answered(streamer::positions::run(config, command))
+        }
+        Err(e) => fail(e.code(), &e, MISCONFIGURED),
+    }
+}
+
+/// Compacts a table.
+fn compact(raw: &RawArgs, command: CompactCommand) -> ExitCode {
+    match config::load_compaction(raw, &|name| std::env::var(name).ok()) {
+        Ok(config) => {
+            begin_log(config.log_json, &config.warnings);
+            answered(streamer::compact(config, command))
+        }
+        Err(e) => fail(e.code(), &e, MISCONFIGURED),
+    }
+}
+
+fn begin_log(json: bool, warnings: &[String]) {
+    init_log(if json { LogFormat::Json } else { LogFormat::Text });
+    for warning in warnings {
         tracing::warn!("{}", mask_urls(warning));
     }
-    match block_on(streamer::positions::run(config, command)) {
+}
+
+/// The answer of a command for standard output, or how it failed.
+fn answered(answer: impl Future<Output = streamer::Result<String>>) -> ExitCode {
+    match block_on(answer) {
         Ok(Ok(answer)) => print(&answer),
         Ok(Err(e)) => job_failed(&e),
         Err(e) => fail("internal", &e, FAILED),
@@ -94,7 +116,7 @@ fn print(text: &str) -> ExitCode {
 /// The configuration, with the log begun and told of it.
 fn configured(raw: &RawArgs) -> Result<StreamerConfig, ExitCode> {
     let config = config::load(raw, &|name| std::env::var(name).ok()).map_err(|e| fail(e.code(), &e, MISCONFIGURED))?;
-    init_log(if config.run.log_json { LogFormat::Json } else { LogFormat::Text });
+    begin_log(config.run.log_json, &config.warnings);
     tell(&config);
     Ok(config)
 }
@@ -118,9 +140,6 @@ fn job_failed(error: &streamer::Error) -> ExitCode {
 
 /// Says what the job runs with, as Hudi does at start: every setting, its origin, secrets masked.
 fn tell(config: &StreamerConfig) {
-    for warning in &config.warnings {
-        tracing::warn!("{}", mask_urls(warning));
-    }
     for setting in &config.effective {
         tracing::debug!(key = setting.key, value = setting.value, origin = setting.origin, "setting");
     }

@@ -2,7 +2,7 @@
 //!
 //! Takes every flag of a job, so that the job's own command line can be put behind it, and requires none but the table.
 
-use super::{Command, FLAGS, argument, flags_of};
+use super::{Command, flags_of, with_job_flags};
 use crate::config::{Error, PositionsCommand, SetHow, StartFrom};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
@@ -133,19 +133,8 @@ pub(super) fn command() -> clap::Command {
         ])
 }
 
-/// The flags of a job, those that have no meaning here hidden. A flag that the subcommand has itself stays its own.
 fn with_flags(command: clap::Command, needs_table: bool) -> clap::Command {
-    let own: Vec<String> = command.get_arguments().map(|arg| arg.get_id().to_string()).collect();
-    let command = command.after_help(
-        "The other flags of a job are taken too and have no effect, so that its whole command line can stand here.",
-    );
-    FLAGS.iter().filter(|flag| !own.iter().any(|id| id == flag.name())).fold(command, |command, flag| {
-        let arg = argument(flag).required(false).hide(!COUNT.contains(&flag.name()));
-        match flag.name() {
-            "target-base-path" => command.arg(arg.required(needs_table).help("Folder of the table")),
-            _ => command.arg(arg),
-        }
-    })
+    with_job_flags(command, COUNT, needs_table)
 }
 
 #[cfg(test)]

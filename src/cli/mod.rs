@@ -4,10 +4,11 @@
 //! is refused by name; none is ignored without a word.
 
 mod checkpoint;
+mod compact;
 mod demo;
 mod flags;
 
-use crate::config::{DemoOptions, Error, PositionsCommand, RawArgs};
+use crate::config::{CompactCommand, DemoOptions, Error, PositionsCommand, RawArgs};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches};
 use flags::{FLAGS, Flag, Kind, State};
@@ -22,13 +23,15 @@ pub enum Command {
     Demo(DemoOptions),
     /// A look at a table's positions, or a change of them.
     Checkpoint(RawArgs, PositionsCommand),
+    /// A table's compaction.
+    Compact(RawArgs, CompactCommand),
     /// Text for standard output: help, version, the reference of keys.
     Print(String),
 }
 
 /// Reads the arguments (without the program's name). No arguments at all is a call for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, Error> {
-    let args = expand_files(args)?;
+    let args = compact::spelled(expand_files(args)?);
     if args.is_empty() {
         return Ok(Command::Print(command().render_long_help().to_string()));
     }
@@ -44,6 +47,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, Error>
     match matches.subcommand() {
         Some((demo::NAME, matches)) => Ok(Command::Demo(demo::options(matches))),
         Some((checkpoint::NAME, matches)) => checkpoint::read(matches),
+        Some((compact::NAME, matches)) => compact::read(matches),
         _ => Ok(Command::Run(flags_of(&matches)?)),
     }
 }
@@ -120,10 +124,26 @@ fn command() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .after_help("--help-keys lists every property key. Values come from flags, --hoodie-conf, --props and hudi-defaults.conf, in this order.")
         .disable_help_subcommand(true)
-        .subcommands([checkpoint::command(), demo::command()])
+        .subcommands([checkpoint::command(), compact::command(), demo::command()])
         .subcommand_negates_reqs(true)
         .args_conflicts_with_subcommands(true);
     FLAGS.iter().fold(command, |command, flag| command.arg(argument(flag)))
+}
+
+/// The flags of a job for a subcommand, those that have no meaning there (that are not among `count`) hidden. A flag that
+/// the subcommand has itself stays its own.
+fn with_job_flags(command: clap::Command, count: &[&str], needs_table: bool) -> clap::Command {
+    let own: Vec<String> = command.get_arguments().map(|arg| arg.get_id().to_string()).collect();
+    let command = command.after_help(
+        "The other flags of a job are taken too and have no effect, so that its whole command line can stand here.",
+    );
+    FLAGS.iter().filter(|flag| !own.iter().any(|id| id == flag.name())).fold(command, |command, flag| {
+        let arg = argument(flag).required(false).hide(!count.contains(&flag.name()));
+        match flag.name() {
+            "target-base-path" => command.arg(arg.required(needs_table).help("Folder of the table")),
+            _ => command.arg(arg),
+        }
+    })
 }
 
 fn argument(flag: &Flag) -> Arg {

@@ -77,26 +77,14 @@ pub enum SelectionStrategy {
     Unbounded,
 }
 
-/// What `hudi-streamer compact` is to do.
-#[derive(Debug, Clone)]
-pub struct CompactConfig {
-    /// `--target-base-path`
-    pub base_path: String,
-    /// `--target-table`, where given: must be the table's own name.
-    pub table_name: Option<String>,
+/// What an operator asks of the compactions of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompactCommand {
     pub mode: CompactMode,
     /// `--instant-time`: the plan to execute, or the instant to make one at.
     pub instant: Option<String>,
-    pub compaction: CompactionConfig,
-    pub write: WriteConfig,
-    pub index: IndexConfig,
-    /// Where the user chose it; else the table's own.
-    pub payload: Option<PayloadClass>,
-    /// Where the user named it; else the table's own.
-    pub ordering_field: Option<String>,
-    /// `--log-json`
-    pub log_json: bool,
-    pub warnings: Vec<String>,
+    /// `--retry`: tries more, where a failure may pass.
+    pub retries: u32,
 }
 
 /// `--mode` (`HoodieCompactor`, Hudi 0.15).
@@ -105,4 +93,21 @@ pub enum CompactMode {
     Schedule,
     Execute,
     ScheduleAndExecute,
+}
+
+/// The part of a job's configuration that compaction depends on.
+#[derive(Debug, Clone)]
+pub struct CompactConfig {
+    /// `--target-base-path`
+    pub base_path: String,
+    /// `--target-table`, where given: must be the table's own name.
+    pub table_name: Option<String>,
+    pub compaction: CompactionConfig,
+    pub write: WriteConfig,
+    pub index: IndexConfig,
+    /// Where the user chose it: must be the table's own.
+    pub payload: Option<PayloadClass>,
+    /// `--log-json`
+    pub log_json: bool,
+    pub warnings: Vec<String>,
 }

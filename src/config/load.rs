@@ -16,6 +16,7 @@ use std::time::Duration;
 
 mod positions;
 
+pub use compaction::load_compaction;
 pub use positions::load_positions;
 
 /// Hudi's silent default ordering field (`HoodieStreamer.Config.sourceOrderingField`, 0.15).

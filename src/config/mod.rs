@@ -18,7 +18,7 @@ mod secrets;
 
 pub use compaction::*;
 pub use error::{Error, Problem, Result};
-pub use load::{load, load_positions};
+pub use load::{load, load_compaction, load_positions};
 pub use model::*;
 pub use positions::{PositionsCommand, PositionsConfig, SetHow, StartFrom};
 pub use raw::{DemoOptions, RawArgs};

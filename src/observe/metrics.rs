@@ -1,5 +1,6 @@
 //! What is counted, in one place: the streamer says what happened, this says what that means in numbers.
 
+use super::CompactionReport;
 use super::health::{Answer, Health, epoch_ms};
 use super::names::{self, Kind, Metric};
 use super::round::{RoundReport, Stages};
@@ -199,6 +200,41 @@ impl Metrics {
         m.gauge(&names::ROLLBACK_FILES, files_deleted as f64);
     }
 
+    /// A compaction was planned.
+    pub fn compaction_planned(&self) {
+        let Some(m) = &self.inner else { return };
+        m.count(&names::COMPACTIONS_REQUESTED, &[], 1);
+    }
+
+    /// So many are planned and not completed.
+    pub fn compactions_pending(&self, count: usize) {
+        let Some(m) = &self.inner else { return };
+        m.gauge(&names::COMPACTIONS_PENDING, count as f64);
+    }
+
+    /// A compaction was completed.
+    pub(super) fn compacted(&self, report: &CompactionReport) {
+        let Some(m) = &self.inner else { return };
+        m.count(&names::COMPACTIONS_COMPLETED, &[], 1);
+        m.gauge(&names::COMPACTION_DURATION, millis(report.took));
+        for (gauge, value) in [
+            (&names::COMPACTION_RECORDS, report.rows),
+            (&names::COMPACTION_BYTES, report.bytes_written),
+            (&names::COMPACTION_UPDATED, report.updated_records),
+            (&names::COMPACTION_LOG_FILES, report.log_files),
+            (&names::COMPACTION_LOG_BYTES, report.log_bytes),
+            (&names::COMPACTION_SCAN_TIME, report.scan_ms),
+        ] {
+            m.gauge(gauge, value as f64);
+        }
+    }
+
+    /// A compaction failed; its plan stays.
+    pub fn compaction_failed(&self, code: &'static str) {
+        let Some(m) = &self.inner else { return };
+        m.count(&names::COMPACTIONS_FAILED, &[("code", code)], 1);
+    }
+
     /// All metrics in the text format of Prometheus; empty when off.
     pub(super) fn render(&self) -> String {
         self.inner.as_ref().map(|m| m.handle.render()).unwrap_or_default()
@@ -251,6 +287,10 @@ impl Inner {
         {
             self.count(counter, &[], 0);
         }
+        for counter in [&names::COMPACTIONS_REQUESTED, &names::COMPACTIONS_COMPLETED] {
+            self.count(counter, &[], 0);
+        }
+        self.gauge(&names::COMPACTIONS_PENDING, 0.0);
         for outcome in ["committed", "idle", "failed", "interrupted"] {
             self.count(&names::ROUNDS, &[("outcome", outcome)], 0);
         }

@@ -3,6 +3,7 @@
 //! Seen by all rooms, sees nobody. Invariant: everything goes to standard error, so that standard output belongs to what
 //! the user asked for (`--help`, `--explain`, `show`).
 
+mod compaction;
 mod health;
 mod log;
 mod metrics;
@@ -11,6 +12,7 @@ mod progress;
 mod round;
 mod server;
 
+pub use compaction::CompactionReport;
 pub use log::{LogFormat, init_log};
 pub use metrics::Metrics;
 pub use progress::Progress;

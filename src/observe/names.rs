@@ -56,13 +56,25 @@ metrics! {
     SCAN_TIME = Gauge "commit" "totalScanTime", "0: there are no log files to scan";
     CREATE_TIME = Gauge "commit" "totalCreateTime", "milliseconds spent on new files, summed over them";
     UPSERT_TIME = Gauge "commit" "totalUpsertTime", "milliseconds spent on merges, summed over files";
-    COMPACTED_RECORDS = Gauge "commit" "totalCompactedRecordsUpdated", "0: there is no compaction";
-    LOG_FILES_COMPACTED = Gauge "commit" "totalLogFilesCompacted", "0: there is no compaction";
-    LOG_FILES_SIZE = Gauge "commit" "totalLogFilesSize", "0: there are no log files";
+    COMPACTED_RECORDS = Gauge "commit" "totalCompactedRecordsUpdated", "0: compactions tell of themselves";
+    LOG_FILES_COMPACTED = Gauge "commit" "totalLogFilesCompacted", "0: compactions tell of themselves";
+    LOG_FILES_SIZE = Gauge "commit" "totalLogFilesSize", "0: compactions tell of themselves";
     COMMIT_TIME = Gauge "commit" "commitTime", "epoch milliseconds of the instant of the last commit";
     COMMIT_DURATION = Gauge "commit" "duration", "milliseconds from that instant to its completion";
     COMMIT_LATENCY = Gauge "commit" "commitLatencyInMs", "completion of the last commit less the oldest event time in it; no value without event times";
     COMMIT_FRESHNESS = Gauge "commit" "commitFreshnessInMs", "completion of the last commit less the newest event time in it; no value without event times";
+
+    COMPACTION_DURATION = Gauge "compaction" "duration", "milliseconds of the last compaction";
+    COMPACTION_RECORDS = Gauge "compaction" "totalRecordsWritten", "rows in the base files of the last compaction";
+    COMPACTION_BYTES = Gauge "compaction" "totalBytesWritten", "bytes of the base files of the last compaction";
+    COMPACTION_UPDATED = Gauge "compaction" "totalCompactedRecordsUpdated", "keys that the log files of the last compaction came down to";
+    COMPACTION_LOG_FILES = Gauge "compaction" "totalLogFilesCompacted", "log files of the last compaction";
+    COMPACTION_LOG_BYTES = Gauge "compaction" "totalLogFilesSize", "bytes of the log files of the last compaction";
+    COMPACTION_SCAN_TIME = Gauge "compaction" "totalScanTime", "milliseconds spent on log files, summed over file groups";
+    COMPACTIONS_REQUESTED = Counter "compaction" "requested_counter", "compactions planned since the start";
+    COMPACTIONS_COMPLETED = Counter "compaction" "completed_counter", "compactions completed since the start";
+    COMPACTIONS_FAILED = Counter "compaction" "failures_total", "ours: compactions that failed since the start, by error code; each is tried again";
+    COMPACTIONS_PENDING = Gauge "compaction" "pending", "ours: compactions that are planned and not completed";
 
     ROLLBACK_DURATION = Gauge "rollback" "duration", "milliseconds of the last rollback";
     ROLLBACK_FILES = Gauge "rollback" "numFilesDeleted", "files that the last rollback deleted";

@@ -50,6 +50,7 @@ impl Streamer {
             report.emit_dry_run(&stages);
             return Ok(Outcome::NothingWritten);
         }
+        let timeline = self.retry_last_compaction(timeline).await?;
         self.ensure_table(&writer).await?;
         let schemas = Schemas { writer, inferred: frozen };
         self.write(Work::Nothing, None, &timeline, &schemas, &mut stages, &mut report).await?;

@@ -1,5 +1,6 @@
 //! The loop around the round: pace, retries, when to stop.
 
+use super::beside::Beside;
 use super::round::{Outcome, Streamer, Tokens};
 use super::{Error, Result, shutdown};
 use crate::config::{MetricsConfig, StreamerConfig, TableType, mask_urls};
@@ -8,8 +9,8 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// First and longest wait between tries after a failure that may pass.
-const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+pub(super) const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+pub(super) const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 /// Runs the job: one round, or rounds until stopped by a signal.
 pub async fn run(config: StreamerConfig) -> Result<()> {
@@ -29,7 +30,30 @@ pub async fn run_until(config: StreamerConfig, asked: CancellationToken) -> Resu
         false => (asked.clone(), asked),
     };
     let mut streamer = Streamer::open(config, Tokens { stop: stop.clone(), cancel }, metrics).await?;
-    if continuous { rounds(&mut streamer, &stop).await } else { counted(&mut streamer).await.map(|_| ()) }
+    if continuous { with_compaction(&mut streamer, &stop).await } else { one_shot(&mut streamer).await }
+}
+
+async fn one_shot(streamer: &mut Streamer) -> Result<()> {
+    if counted(streamer).await? == Outcome::Committed {
+        streamer.compact_behind_commit().await?;
+    }
+    Ok(())
+}
+
+/// Rounds, and compaction beside them where the table wants it.
+async fn with_compaction(streamer: &mut Streamer, stop: &CancellationToken) -> Result<()> {
+    let mut beside = Beside::start(streamer, stop).await?;
+    let ended = rounds(streamer, stop, beside.as_mut()).await;
+    let Some(beside) = beside else { return ended };
+    match ended {
+        Ok(()) => beside.end(false).await,
+        Err(e) => {
+            if let Err(other) = beside.end(true).await {
+                tracing::error!(code = other.code(), error = %other, "compaction failed too");
+            }
+            Err(e)
+        }
+    }
 }
 
 /// A token that is cancelled so long after the other.
@@ -72,7 +96,7 @@ async fn counted(streamer: &mut Streamer) -> Result<Outcome> {
     outcome
 }
 
-async fn rounds(streamer: &mut Streamer, stop: &CancellationToken) -> Result<()> {
+async fn rounds(streamer: &mut Streamer, stop: &CancellationToken, mut beside: Option<&mut Beside>) -> Result<()> {
     let interval = streamer.config().run.min_sync_interval;
     // Empty commits on purpose would otherwise follow each other without a pause.
     let least =
@@ -82,9 +106,19 @@ async fn rounds(streamer: &mut Streamer, stop: &CancellationToken) -> Result<()>
     let (mut idle_rounds, mut failures) = (0, 0);
     let mut backoff = FIRST_BACKOFF;
     while !stop.is_cancelled() {
+        if let Some(beside) = &mut beside {
+            beside.hold_back(&streamer.metrics, stop).await?;
+            if stop.is_cancelled() {
+                break;
+            }
+        }
         let started = Instant::now();
         let wait = match counted(streamer).await {
             Ok(Outcome::Committed) => {
+                match &mut beside {
+                    Some(beside) => beside.committed(streamer).await?,
+                    None => streamer.compact_behind_commit().await?,
+                }
                 (idle_rounds, failures, backoff) = (0, 0, FIRST_BACKOFF);
                 least.saturating_sub(started.elapsed())
             }

@@ -4,8 +4,11 @@
 //! the list of stages. Invariants: data and checkpoint become visible in one atomic step, the completed instant; progress is
 //! kept nowhere else; a round that fails leaves the table as it was.
 
+mod beside;
 mod checkpoint;
 mod commit;
+mod compact;
+mod compaction;
 mod continuous;
 mod input;
 mod open;
@@ -18,6 +21,7 @@ mod round;
 mod shutdown;
 
 pub use checkpoint::position;
+pub use compact::compact;
 pub use continuous::{run, run_until};
 pub use shutdown::listen;
 
@@ -48,6 +52,14 @@ pub enum Error {
          where the compaction's readers look: the round is rolled back and done again"
     )]
     Overtaken { compaction: String, what: &'static str, partition: String, file_id: String },
+    #[error("compaction failed: {cause}; every commit stands, and the plan waits for the next run")]
+    Compaction { cause: Box<Error> },
+    #[error("there is no table at {table}, and nothing to compact")]
+    NoTable { table: String },
+    #[error("table {table} is {found}: only merge-on-read tables have log files to compact")]
+    NothingToCompact { table: String, found: String },
+    #[error("--instant-time {text}: an instant has 17 digits, as 20260131120000000")]
+    NotAnInstant { text: String },
     #[error("the table at {table} is gone since the last round: see what removed it, then start the job anew")]
     Gone { table: String },
     #[error(
@@ -78,6 +90,10 @@ impl Error {
             Error::Conflict { .. } => "table-config-conflict",
             Error::NoOrderingField { .. } => "record-no-ordering-field",
             Error::Overtaken { .. } => "write-overtaken",
+            Error::Compaction { cause } => cause.code(),
+            Error::NoTable { .. } => "table-missing",
+            Error::NothingToCompact { .. } => "table-type",
+            Error::NotAnInstant { .. } => "config-bad-value",
             Error::Gone { .. } => "table-gone",
             Error::NestedPartitions { .. } => "record-nested-partitions",
             Error::Position(e) => e.code(),
@@ -88,6 +104,14 @@ impl Error {
         }
     }
 
+    /// Met in a compaction, which undoes no commit.
+    fn in_compaction(self) -> Error {
+        match self {
+            Error::Interrupted => Error::Interrupted,
+            cause => Error::Compaction { cause: Box::new(cause) },
+        }
+    }
+
     /// Whether flags, properties or schema files are at fault, so that nothing was started.
     pub fn is_configuration(&self) -> bool {
         match self {
@@ -95,7 +119,8 @@ impl Error {
                 matches!(**e, crate::Error::Config(_) | crate::Error::Schema(crate::schema::Error::File { .. }))
             }
             Error::Position(e) => e.is_configuration(),
-            Error::Conflict { .. } | Error::Serve { .. } => true,
+            Error::Conflict { .. } | Error::Serve { .. } | Error::NotAnInstant { .. } => true,
+            Error::NoTable { .. } | Error::NothingToCompact { .. } => true,
             Error::Quarantine { cause, .. } => cause.is_configuration(),
             _ => false,
         }
@@ -116,7 +141,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Room(e) => e.is_retryable(),
-            Error::Quarantine { cause, .. } => cause.is_retryable(),
+            Error::Quarantine { cause, .. } | Error::Compaction { cause } => cause.is_retryable(),
             Error::Overtaken { .. } => true,
             _ => false,
         }
@@ -135,7 +160,16 @@ macro_rules! from_room {
         })*
     };
 }
-from_room!(index, record, schema, service, source, storage, table, transform);
+from_room!(index, record, schema, source, storage, table, transform);
+
+impl From<crate::service::Error> for Error {
+    fn from(e: crate::service::Error) -> Error {
+        match e {
+            crate::service::Error::Write(e) => e.into(),
+            e => Error::Room(Box::new(crate::Error::from(e))),
+        }
+    }
+}
 
 impl From<crate::write::Error> for Error {
     fn from(e: crate::write::Error) -> Error {

@@ -63,15 +63,7 @@ pub(super) async fn open(config: &StreamerConfig) -> Result<Option<Table>> {
 /// Makes the table ready for a write that is about to begin, and only then, as Hudi does (`startCommit`, EAGER): a metadata
 /// table, which would go stale, is switched off, and what failed writes left is rolled back.
 pub(super) async fn clear(table: &mut Table, timeline: Timeline, metrics: &Metrics) -> Result<Timeline> {
-    if table.has_metadata_table() {
-        tracing::warn!(
-            table = table.storage.display(""),
-            "the table has a metadata table, which is not maintained here yet: it is disabled, as Hudi does with \
-             hoodie.metadata.enable=false; a Spark writer builds it anew"
-        );
-    }
-    // Also where there is none: a crash in the middle may have left its folder.
-    table.disable_metadata_table().await?;
+    disable_metadata_table(table).await?;
     if !has_leftovers(&timeline) {
         return Ok(timeline);
     }
@@ -87,6 +79,19 @@ pub(super) async fn clear(table: &mut Table, timeline: Timeline, metrics: &Metri
         );
     }
     Ok(table.timeline().await?)
+}
+
+/// Before anything is committed: a metadata table would go stale.
+pub(super) async fn disable_metadata_table(table: &mut Table) -> Result<()> {
+    if table.has_metadata_table() {
+        tracing::warn!(
+            table = table.storage.display(""),
+            "the table has a metadata table, which is not maintained here yet: it is disabled, as Hudi does with \
+             hoodie.metadata.enable=false; a Spark writer builds it anew"
+        );
+    }
+    // Also where there is none: a crash in the middle may have left its folder.
+    Ok(table.disable_metadata_table().await?)
 }
 
 /// Whether a write, or a rollback, did not complete.
@@ -156,13 +161,19 @@ pub(super) fn merge_rule(config: &StreamerConfig, table: Option<&Table>) -> Resu
     if config.payload_explicit {
         return Ok((MergeRule(config.payload), "the configuration"));
     }
-    match table.and_then(|t| t.properties.payload_class()) {
+    match table.map(stored_rule).transpose()?.flatten() {
         None => Ok((MergeRule(config.payload), "the default")),
-        Some(class) => PayloadClass::from_java_class(class).map(|p| (MergeRule(p), "the table")).ok_or_else(|| {
-            let what = format!("payload class {class} of the table is not done yet: the rules that are done are those of OverwriteWithLatestAvroPayload and DefaultHoodieRecordPayload");
-            Error::from(crate::record::Error::Unsupported { what })
-        }),
+        Some(rule) => Ok((rule, "the table")),
     }
+}
+
+/// The merge rule that the table names, if it names one.
+pub(super) fn stored_rule(table: &Table) -> Result<Option<MergeRule>> {
+    let Some(class) = table.properties.payload_class() else { return Ok(None) };
+    PayloadClass::from_java_class(class).map(|p| Some(MergeRule(p))).ok_or_else(|| {
+        let what = format!("payload class {class} of the table is not done yet: the rules that are done are those of OverwriteWithLatestAvroPayload and DefaultHoodieRecordPayload");
+        Error::from(crate::record::Error::Unsupported { what })
+    })
 }
 
 /// The ordering field, if there is one: the flag, the table's, or Hudi's silent `ts` where the schema has it.

@@ -63,6 +63,8 @@ pub(super) struct Streamer {
     /// Asked to give up what is being written.
     pub(super) cancel: CancellationToken,
     pub(super) metrics: Metrics,
+    /// Rows that compactions have written: a sign of life.
+    pub(super) rows_compacted: Arc<AtomicU64>,
 }
 
 /// How a job is told to end.
@@ -128,6 +130,7 @@ impl Streamer {
             stop: tokens.stop,
             cancel: tokens.cancel,
             metrics,
+            rows_compacted: Arc::default(),
         })
     }
 
@@ -190,6 +193,7 @@ impl Streamer {
             return self.commit_nothing(timeline, table_schema, frozen, stages, report).await;
         };
         let timeline = self.clear(timeline).await?;
+        let timeline = self.retry_last_compaction(timeline).await?;
         let progress = Progress::follow(report.bytes_read, batches.bytes_read.clone(), !self.config.run.no_progress);
 
         stages.enter("transform");

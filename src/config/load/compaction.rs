@@ -2,7 +2,37 @@
 
 use super::*;
 
+/// Reads files, layers and checks for `hudi-streamer compact`. What only a job needs is neither asked for nor checked.
+pub fn load_compaction(raw: &RawArgs, env: &dyn Fn(&str) -> Option<String>) -> Result<CompactConfig> {
+    Loader::new(raw, env).load_compaction()
+}
+
 impl Loader<'_> {
+    fn load_compaction(mut self) -> Result<CompactConfig> {
+        for flag in ["--target-base-path", "--target-table"] {
+            if self.raw.value(flag).is_some_and(|v| v.trim().is_empty()) {
+                self.problem("config-missing", format!("{flag} is empty"));
+            }
+        }
+        let write = self.write();
+        let (payload, chosen) = self.payload();
+        let flag = |name: &str| self.raw.value(name).map(str::to_string);
+        let config = CompactConfig {
+            base_path: flag("--target-base-path").unwrap_or_default(),
+            table_name: flag("--target-table"),
+            compaction: self.compaction_in(CompactionMode::Off, write.workers),
+            index: self.index(),
+            write,
+            payload: chosen.then_some(payload),
+            log_json: self.raw.has("--log-json"),
+            warnings: self.raw.warnings.iter().cloned().chain(self.settings.warnings).collect(),
+        };
+        match self.settings.problems.is_empty() {
+            true => Ok(config),
+            false => Err(Error { problems: self.settings.problems }),
+        }
+    }
+
     /// Of a job: what it does follows from its table and its kind, as in Hudi's Streamer.
     pub(super) fn compaction(&mut self, table_type: TableType, workers: usize) -> CompactionConfig {
         let continuous = self.raw.has("--continuous");

@@ -10,19 +10,20 @@
 //! Whatever ends it, the plan stays, and can be executed again.
 
 use super::heartbeat::Heartbeat;
-use super::{Compacted, Compactor, plan};
+use super::{Compactor, plan, report};
 use crate::config::Operation;
+use crate::observe::CompactionReport;
 use crate::schema::TableSchema;
 use crate::service::{Error, Result, rollback_compaction};
 use crate::storage::fault_point;
-use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, State};
+use crate::table::{Action, CommitMetadata, InstantTime, Markers, State};
 use crate::write::{self, WriteContext, WriteStatus};
 use bytes::Bytes;
 use std::sync::Arc;
 
 impl Compactor {
     /// Executes a plan, ours or Hudi's. `None`: somebody else has just completed it.
-    pub async fn execute(&self, time: &InstantTime) -> Result<Option<Compacted>> {
+    pub async fn execute(&self, time: &InstantTime) -> Result<Option<CompactionReport>> {
         let heartbeat = Heartbeat::begin(&self.table.storage, time).await?;
         let executed = self.execute_alone(time, &heartbeat).await;
         match heartbeat.end().await {
@@ -34,7 +35,7 @@ impl Compactor {
         executed
     }
 
-    async fn execute_alone(&self, time: &InstantTime, heartbeat: &Heartbeat) -> Result<Option<Compacted>> {
+    async fn execute_alone(&self, time: &InstantTime, heartbeat: &Heartbeat) -> Result<Option<CompactionReport>> {
         let started = std::time::Instant::now();
         let timeline = self.table.timeline().await?;
         if timeline.write_at(time).is_some_and(|write| !write.is_pending()) {
@@ -51,7 +52,6 @@ impl Compactor {
         let slices = plan::slices(&self.table, &plan, &path).await?;
         let no_schema = || Error::CompactionPlan { path, why: "the table has no schema".to_string() };
         let schema = self.table.latest_schema(&timeline).await?.ok_or_else(no_schema)?;
-        let groups = slices.len();
         let context = Arc::new(self.context(time, TableSchema::from_avro(&schema)?));
 
         self.table.mark_inflight(time, Action::Compaction, Bytes::new()).await?;
@@ -67,9 +67,7 @@ impl Compactor {
         if let Err(e) = Markers::new(&self.table.storage, time).remove_all().await {
             tracing::warn!(error = %e, instant = %time, "marker files could not be removed; they do no harm");
         }
-        let compacted =
-            Compacted::of(Instant::new(time.clone(), Action::Compaction, State::Completed), groups, &statuses);
-        Ok(Some(Compacted { took: started.elapsed(), ..compacted }))
+        Ok(Some(CompactionReport { took: started.elapsed(), ..report(time, &statuses) }))
     }
 
     fn context(&self, instant: &InstantTime, schema: TableSchema) -> WriteContext {

@@ -18,8 +18,9 @@ mod trigger;
 
 use crate::config::{CompactionConfig, IndexConfig, WriteConfig};
 use crate::index::KeyCache;
+use crate::observe::CompactionReport;
 use crate::record::MergeRule;
-use crate::table::{Action, Instant, InstantTime, Table};
+use crate::table::{Action, InstantTime, Table};
 use crate::write::WriteStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -52,37 +53,19 @@ impl Compactor {
     }
 }
 
-/// What a compaction did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compacted {
-    pub instant: Instant,
-    /// File groups that have a new base file.
-    pub groups: usize,
-    pub log_files: u64,
-    pub log_bytes: u64,
-    /// Keys that the log files came down to.
-    pub updated_records: u64,
-    /// Rows of the new base files, and their bytes.
-    pub rows: u64,
-    pub bytes_written: u64,
-    /// Milliseconds, summed over file groups.
-    pub scan_ms: u64,
-    pub took: Duration,
-}
-
-impl Compacted {
-    fn of(instant: Instant, groups: usize, statuses: &[WriteStatus]) -> Compacted {
-        let totals = || statuses.iter().filter_map(|status| status.stat.compaction.as_ref());
-        Compacted {
-            instant,
-            groups,
-            log_files: totals().map(|t| t.log_files).sum(),
-            log_bytes: totals().map(|t| t.log_bytes).sum(),
-            updated_records: totals().map(|t| t.updated_records).sum(),
-            rows: statuses.iter().map(|s| s.stat.num_writes).sum(),
-            bytes_written: statuses.iter().map(|s| s.stat.total_write_bytes).sum(),
-            scan_ms: totals().map(|t| t.scan_ms).sum(),
-            took: Duration::ZERO,
-        }
+/// What it has done, but for how long it took.
+fn report(instant: &InstantTime, statuses: &[WriteStatus]) -> CompactionReport {
+    let totals = || statuses.iter().filter_map(|status| status.stat.compaction.as_ref());
+    CompactionReport {
+        instant: instant.to_string(),
+        groups: statuses.len() as u64,
+        log_files: totals().map(|t| t.log_files).sum(),
+        log_bytes: totals().map(|t| t.log_bytes).sum(),
+        log_records: totals().map(|t| t.log_records).sum(),
+        updated_records: totals().map(|t| t.updated_records).sum(),
+        rows: statuses.iter().map(|s| s.stat.num_writes).sum(),
+        bytes_written: statuses.iter().map(|s| s.stat.total_write_bytes).sum(),
+        scan_ms: totals().map(|t| t.scan_ms).sum(),
+        took: Duration::ZERO,
     }
 }

@@ -1,0 +1,112 @@
+//! `hudi-streamer compact`: makes and executes plans for a table that another job ingests.
+
+use super::continuous::FIRST_BACKOFF;
+use super::{Error, Result, open, shutdown};
+use crate::config::{CompactCommand, CompactConfig, CompactMode, PayloadClass};
+use crate::observe::Metrics;
+use crate::record::MergeRule;
+use crate::service::Compactor;
+use crate::storage::Storage;
+use crate::table::{InstantTime, Table};
+
+/// Does what the operator asks for; the answer is for standard output. An interrupted execution leaves its plan waiting.
+pub async fn compact(config: CompactConfig, command: CompactCommand) -> Result<String> {
+    let cancel = shutdown::listen()?;
+    let at = command.instant.as_deref().map(instant).transpose()?;
+    let mut table = opened(&config).await?;
+    let mut left = command.retries;
+    loop {
+        let compactor = Compactor {
+            rule: rule(&config, &table)?,
+            ordering_field: table.properties.precombine_field().map(str::to_string),
+            table: table.clone(),
+            config: config.compaction.clone(),
+            write: config.write.clone(),
+            index: config.index.clone(),
+            cancel: cancel.clone(),
+            rows_written: Default::default(),
+            key_cache: None,
+        };
+        match once(compactor, &mut table, command.mode, at.as_ref()).await {
+            Err(e) if left > 0 && e.is_retryable() && !cancel.is_cancelled() => {
+                tracing::error!(code = e.code(), error = %e, tries_left = left, "compaction failed; trying again");
+                left -= 1;
+                tokio::time::sleep(FIRST_BACKOFF).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn once(compactor: Compactor, table: &mut Table, mode: CompactMode, at: Option<&InstantTime>) -> Result<String> {
+    let mut told = Vec::new();
+    let plans = match mode {
+        CompactMode::Execute => match at {
+            Some(instant) => vec![instant.clone()],
+            None => compactor.pending().await?,
+        },
+        CompactMode::Schedule | CompactMode::ScheduleAndExecute => match compactor.schedule(at).await? {
+            Some(planned) => {
+                told.push(format!("compaction {planned} planned"));
+                vec![planned]
+            }
+            None => return Ok("no compaction is due, or there is nothing to compact".to_string()),
+        },
+    };
+    if mode == CompactMode::Schedule {
+        return Ok(told.join("\n"));
+    }
+    if plans.is_empty() {
+        return Ok("no compaction is pending".to_string());
+    }
+    open::disable_metadata_table(table).await?;
+    let compactor = Compactor { table: table.clone(), ..compactor };
+    for plan in &plans {
+        told.push(match compactor.execute(plan).await? {
+            Some(report) => {
+                report.emit(&Metrics::off());
+                format!(
+                    "compaction {plan} completed: {} log files of {} file groups, {} rows in new base files",
+                    report.log_files, report.groups, report.rows
+                )
+            }
+            None => format!("compaction {plan} has been completed by another process"),
+        });
+    }
+    Ok(told.join("\n"))
+}
+
+fn instant(text: &str) -> Result<InstantTime> {
+    let whole = InstantTime::parse(text).filter(|_| [14, 17].contains(&text.len()));
+    whole.ok_or_else(|| Error::NotAnInstant { text: text.to_string() })
+}
+
+async fn opened(config: &CompactConfig) -> Result<Table> {
+    let storage = Storage::open(&config.base_path)?;
+    let place = storage.display("");
+    let table = Table::open(storage).await?.ok_or_else(|| Error::NoTable { table: place.clone() })?;
+    if !table.properties.is_merge_on_read() {
+        let found = table.properties.table_type().to_string();
+        return Err(Error::NothingToCompact { table: place, found });
+    }
+    let (wanted, name) = (config.table_name.as_deref(), table.properties.get("hoodie.table.name"));
+    match (wanted, name) {
+        (Some(wanted), Some(name)) if wanted != name => {
+            let conflicts = format!("table name is `{wanted}` here and `{name}` in the table");
+            Err(Error::Conflict { table: place, conflicts })
+        }
+        _ => Ok(table),
+    }
+}
+
+/// The table's own rule: log files are merged as their writer and every reader take them.
+fn rule(config: &CompactConfig, table: &Table) -> Result<MergeRule> {
+    let stored = open::stored_rule(table)?;
+    match (config.payload.map(MergeRule), stored) {
+        (Some(chosen), Some(stored)) if chosen != stored => {
+            let conflicts = format!("merge rule is {:?} here and {:?} in the table", chosen.0, stored.0);
+            Err(Error::Conflict { table: table.storage.display(""), conflicts })
+        }
+        (chosen, stored) => Ok(stored.or(chosen).unwrap_or(MergeRule(PayloadClass::OverwriteWithLatest))),
+    }
+}
