@@ -10,14 +10,29 @@
 //! a row comes out as Hudi's own reader has it, whatever the budget of memory; rows keep the meta columns that they were
 //! stored with; memory follows the budget and the number of keys in the logs, never the base file.
 
+mod blocks;
 mod error;
+mod fold;
+mod merge;
+mod ordering;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod window;
 
 pub use error::{Error, Result};
+pub use merge::Merged;
 
-use crate::record::MergeRule;
+use crate::record::{MergeRule, ordering_column};
 use crate::schema::TableSchema;
+use crate::table::base_file::Reader;
 use crate::table::{FileSlice, Table, Timeline};
 use arrow::array::RecordBatch;
+use blocks::LogBlocks;
+use fold::{RECORD_KEY, What, Winners};
+use merge::Base;
+use rows::Contents;
+use window::Window;
 
 /// What rows come out as, and what decides between records of one key.
 #[derive(Debug, Clone)]
@@ -72,25 +87,72 @@ pub struct LogTotals {
 /// Folds the logs before it returns; the base file is read as batches are taken. Blocks count if their instant is completed
 /// on `timeline`; those behind the newest completed write or rollback are left out (§10.1 says why rollbacks are asked
 /// too). For a blocking thread inside a tokio runtime.
-pub fn merge(_table: &Table, _timeline: &Timeline, _slice: &FileSlice, _options: &SliceOptions) -> Result<Merged> {
-    Err(Error::NotDone)
-}
+pub fn merge(table: &Table, timeline: &Timeline, slice: &FileSlice, options: &SliceOptions) -> Result<Merged> {
+    let begun = std::time::Instant::now();
+    let blocks = LogBlocks::scan(&table.storage, timeline, slice)?;
+    let mut totals = blocks.totals;
+    let mut contents = Contents::new(blocks, options.memory / 4);
+    let winners;
+    (winners, totals.log_records) = fold::fold(&mut contents, options)?;
+    totals.updated_records = winners.entries.len() as u64;
+    totals.scan_ms = begun.elapsed().as_millis() as u64;
 
-/// See [`merge`]. Ends after an error.
-pub struct Merged {
-    totals: LogTotals,
-}
-
-impl Merged {
-    pub fn totals(&self) -> LogTotals {
-        self.totals
+    let compares = compared_field(options);
+    let base = match &slice.base_file {
+        Some(file) => Some((file.path(), Reader::open(&table.storage, &file.path(), file.size)?)),
+        None => None,
+    };
+    let mut window = Window::new(contents, &winners, options);
+    let entries = 0..winners.entries.len() as u32;
+    let wanted = entries.clone().filter(|entry| winners.is_wanted(*entry, compares.is_some())).collect();
+    if !window.expect_all(&winners, wanted) {
+        window.expect(order(&winners, base.as_ref().map(|(_, reader)| reader), compares.is_some(), options)?);
     }
+    let base = match base {
+        Some((path, reader)) => {
+            let batches = reader.batches(Some(&rows::present(&reader, &options.schema)), options.batch_rows)?;
+            Some(Base { path: table.storage.display(&path), batches })
+        }
+        None => None,
+    };
+    let met = vec![false; winners.entries.len()];
+    Ok(Merged {
+        options: options.clone(),
+        totals,
+        partition: slice.partition.clone(),
+        file_id: slice.file_id.clone(),
+        winners,
+        window,
+        compares,
+        base,
+        waiting: None,
+        met,
+        asked: 0,
+        next: 0,
+        ended: false,
+    })
 }
 
-impl Iterator for Merged {
-    type Item = Result<MergedBatch>;
+/// The field by which stored rows are compared with those of the logs, if they are.
+fn compared_field(options: &SliceOptions) -> Option<String> {
+    let field = options.ordering_field.as_ref().filter(|_| options.rule.needs_stored_ordering())?;
+    // As in Hudi: without such a column stored rows have no value, and lose.
+    ordering_column(&RecordBatch::new_empty(options.schema.arrow.clone()), field).is_ok().then(|| field.clone())
+}
 
-    fn next(&mut self) -> Option<Result<MergedBatch>> {
-        None
+/// The entries whose rows will be needed, in that order: as the base file has the keys, then what it does not have.
+fn order(winners: &Winners, base: Option<&Reader>, compares: bool, options: &SliceOptions) -> Result<Vec<u32>> {
+    let mut met = vec![false; winners.entries.len()];
+    let mut order = Vec::new();
+    if let Some(reader) = base {
+        for batch in reader.batches(Some(&[RECORD_KEY]), options.batch_rows)? {
+            for (_, entry) in winners.matches(merge::keys(&batch?)?) {
+                met[entry as usize] = true;
+                order.extend(Some(entry).filter(|entry| winners.is_wanted(*entry, compares)));
+            }
+        }
     }
+    let entries = (0..).zip(&winners.entries);
+    order.extend(entries.filter(|(at, entry)| entry.what == What::Row && !met[*at as usize]).map(|(at, _)| at));
+    Ok(order)
 }

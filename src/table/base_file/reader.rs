@@ -42,12 +42,15 @@ struct File {
     storage: Storage,
     runtime: Handle,
     path: String,
+    /// Where it begins in what is at `path`.
+    start: u64,
     size: u64,
 }
 
 impl File {
     fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        Ok(self.runtime.block_on(self.storage.get_ranges(&self.path, ranges))?)
+        let ranges: Vec<_> = ranges.iter().map(|r| self.start + r.start..self.start + r.end).collect();
+        Ok(self.runtime.block_on(self.storage.get_ranges(&self.path, &ranges))?)
     }
 
     fn corrupt(&self, cause: impl std::fmt::Display) -> super::super::Error {
@@ -58,11 +61,17 @@ impl File {
 impl Reader {
     /// `size` as the listing or the commit has it.
     pub fn open(storage: &Storage, path: &str, size: u64) -> Result<Reader> {
+        Reader::open_within(storage, path, 0..size)
+    }
+
+    /// A file within another: the content of a log file's Parquet block.
+    pub fn open_within(storage: &Storage, path: &str, range: Range<u64>) -> Result<Reader> {
+        let (start, size) = (range.start, range.end.saturating_sub(range.start));
         let runtime = Handle::current();
-        let file = Arc::new(File { storage: storage.clone(), runtime, path: path.to_owned(), size });
+        let file = Arc::new(File { storage: storage.clone(), runtime, path: path.to_owned(), start, size });
         let real = file.runtime.block_on(storage.size(path))?.unwrap_or(0);
-        if real < size {
-            return Err(file.corrupt(format!("it has {real} bytes, {size} were written")));
+        if real < range.end {
+            return Err(file.corrupt(format!("it has {real} bytes, {} were written", range.end)));
         }
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let footer = read_footer(&file)?;

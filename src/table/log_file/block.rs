@@ -178,6 +178,11 @@ impl Block {
         self.span.start
     }
 
+    /// Where the content is in the file.
+    pub fn content_range(&self) -> Range<u64> {
+        self.content.clone()
+    }
+
     /// Bytes of the content.
     pub fn content_size(&self) -> u64 {
         self.content.end - self.content.start

@@ -1,0 +1,249 @@
+//! The third pass: the winners on top of the base file, batch by batch (semantics.md §3, `HoodieMergeHandle` in a compaction).
+
+use super::fold::{Match, RECORD_KEY, What, Winners};
+use super::window::Window;
+use super::{Error, LogTotals, MergedBatch, Result, SliceOptions};
+use crate::record::ordering_column;
+use crate::schema::rewrite;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
+use arrow::compute::{interleave, interleave_record_batch, take};
+use arrow::error::ArrowError;
+
+type Batches = Box<dyn Iterator<Item = crate::table::Result<RecordBatch>> + Send>;
+
+/// See [`merge`](super::merge). Ends after an error.
+pub struct Merged {
+    pub(super) options: SliceOptions,
+    pub(super) totals: LogTotals,
+    pub(super) partition: String,
+    pub(super) file_id: String,
+    pub(super) winners: Winners,
+    pub(super) window: Window,
+    /// What the rule compares stored rows by; `None`: it does not.
+    pub(super) compares: Option<String>,
+    pub(super) base: Option<Base>,
+    /// Rows of the base file that wait for the next window.
+    pub(super) waiting: Option<RecordBatch>,
+    /// Entries whose key the base file has.
+    pub(super) met: Vec<bool>,
+    /// Rows of winners that have been asked for.
+    pub(super) asked: usize,
+    /// The entry that is appended next.
+    pub(super) next: u32,
+    pub(super) ended: bool,
+}
+
+/// The base file that is being read.
+pub(super) struct Base {
+    /// For messages.
+    pub path: String,
+    pub batches: Batches,
+}
+
+/// What becomes of a row of the base file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Copied,
+    Deleted,
+    /// By the winner of this entry.
+    Replaced(u32),
+}
+
+impl Merged {
+    pub fn totals(&self) -> LogTotals {
+        self.totals
+    }
+
+    fn step(&mut self) -> Result<Option<MergedBatch>> {
+        while let Some(base) = &mut self.base {
+            let batch = match self.waiting.take() {
+                Some(batch) => batch,
+                None => match base.batches.next() {
+                    Some(batch) => rewrite(&batch?, &self.options.schema.arrow)
+                        .map_err(|error| Error::Base { path: base.path.clone(), error })?,
+                    None => {
+                        self.base = None;
+                        break;
+                    }
+                },
+            };
+            return self.merge(batch).map(Some);
+        }
+        self.append()
+    }
+
+    /// Merges the rows of `batch` that need no rows of the next window; the others wait.
+    fn merge(&mut self, mut batch: RecordBatch) -> Result<MergedBatch> {
+        let mut matches = self.winners.matches(keys(&batch)?);
+        let mut wanted = matches.iter().filter(|(_, entry)| self.winners.is_wanted(*entry, self.compares.is_some()));
+        let ready = self.window.ready(self.asked);
+        let here = wanted.by_ref().take(ready).count();
+        if let Some((row, _)) = wanted.next() {
+            let cut = *row as usize;
+            if cut == 0 {
+                self.window.load(&self.winners, &self.options, self.asked)?;
+                return self.merge(batch);
+            }
+            self.waiting = Some(batch.slice(cut, batch.num_rows() - cut));
+            batch = batch.slice(0, cut);
+            matches.retain(|(row, _)| (*row as usize) < cut);
+        }
+        self.asked += here;
+        for (_, entry) in &matches {
+            self.met[*entry as usize] = true;
+        }
+        let fates = self.fates(&batch, &matches)?;
+        self.build(&batch, &fates).map_err(|e| self.columns(e))
+    }
+
+    /// The fate of each row; empty if all are copied.
+    fn fates(&self, base: &RecordBatch, matches: &[Match]) -> Result<Vec<Fate>> {
+        if matches.is_empty() {
+            return Ok(Vec::new());
+        }
+        let comparable: Vec<Match> = match &self.compares {
+            Some(_) => matches.iter().filter(|(_, entry)| self.what(*entry) != What::Deleted).copied().collect(),
+            None => Vec::new(),
+        };
+        let stays = self.kept_by_rule(base, &comparable)?;
+        let mut stays =
+            comparable.iter().zip(stays.iter()).filter(|(_, stays)| *stays == Some(true)).map(|(m, _)| m.0).peekable();
+        let mut fates = vec![Fate::Copied; base.num_rows()];
+        for (row, entry) in matches {
+            if stays.next_if_eq(row).is_none() {
+                fates[*row as usize] = match self.what(*entry) {
+                    What::Row => Fate::Replaced(*entry),
+                    What::FlaggedRow | What::Deleted => Fate::Deleted,
+                };
+            }
+        }
+        Ok(fates)
+    }
+
+    fn what(&self, entry: u32) -> What {
+        self.winners.entries[entry as usize].what
+    }
+
+    /// For each match, whose rows are all in memory, whether the stored row stays.
+    fn kept_by_rule(&self, base: &RecordBatch, matches: &[Match]) -> Result<BooleanArray> {
+        let Some(field) = self.compares.as_ref().filter(|_| !matches.is_empty()) else {
+            return Ok(BooleanArray::from(vec![false; matches.len()]));
+        };
+        let path = || self.base.as_ref().map(|base| base.path.clone()).unwrap_or_default();
+        let failed = |error| Error::Compare { path: path(), error };
+        let rows = UInt32Array::from_iter_values(matches.iter().map(|(row, _)| *row));
+        let stored = ordering_column(base, field).map_err(failed)?;
+        let stored = take(&stored, &rows, None).map_err(|e| self.columns(e))?;
+        let mut picks = Picks::new(None, &self.window);
+        matches.iter().for_each(|(_, entry)| picks.logged(*entry));
+        let logged = picks.sources.iter().map(|batch| ordering_column(batch, field));
+        let logged = logged.collect::<crate::record::Result<Vec<ArrayRef>>>().map_err(failed)?;
+        let logged: Vec<&dyn Array> = logged.iter().map(|column| column.as_ref()).collect();
+        let logged = interleave(&logged, &picks.picks).map_err(|e| self.columns(e))?;
+        self.options.rule.keeps_stored(&stored, &logged).map_err(failed)
+    }
+
+    fn build(&self, base: &RecordBatch, fates: &[Fate]) -> std::result::Result<MergedBatch, ArrowError> {
+        let (mut updates, mut deletes) = (0, 0);
+        if fates.iter().all(|fate| *fate == Fate::Copied) {
+            return Ok(MergedBatch { rows: base.clone(), updates, inserts: 0, deletes });
+        }
+        let mut picks = Picks::new(Some(base), &self.window);
+        for (row, fate) in fates.iter().enumerate() {
+            match fate {
+                Fate::Copied => picks.stored(row),
+                Fate::Deleted => deletes += 1,
+                Fate::Replaced(entry) => {
+                    updates += 1;
+                    picks.logged(*entry);
+                }
+            }
+        }
+        Ok(MergedBatch { rows: picks.rows()?, updates, inserts: 0, deletes })
+    }
+
+    /// Records whose key the base file does not have.
+    fn append(&mut self) -> Result<Option<MergedBatch>> {
+        let mut entries = Vec::new();
+        while entries.len() < self.options.batch_rows.max(1)
+            && let Some(entry) = self.winners.entries.get(self.next as usize)
+        {
+            if entry.what == What::Row && !self.met[self.next as usize] {
+                if self.window.ready(self.asked) == 0 {
+                    if !entries.is_empty() {
+                        break;
+                    }
+                    self.window.load(&self.winners, &self.options, self.asked)?;
+                }
+                entries.push(self.next);
+                self.asked += 1;
+            }
+            self.next += 1;
+        }
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let mut picks = Picks::new(None, &self.window);
+        entries.iter().for_each(|entry| picks.logged(*entry));
+        let rows = picks.rows().map_err(|e| self.columns(e))?;
+        Ok(Some(MergedBatch { rows, updates: 0, inserts: entries.len() as u64, deletes: 0 }))
+    }
+
+    fn columns(&self, error: ArrowError) -> Error {
+        Error::Columns { partition: self.partition.clone(), file_id: self.file_id.clone(), error }
+    }
+}
+
+impl Iterator for Merged {
+    type Item = Result<MergedBatch>;
+
+    fn next(&mut self) -> Option<Result<MergedBatch>> {
+        if self.ended {
+            return None;
+        }
+        let step = self.step().transpose();
+        self.ended = !matches!(step, Some(Ok(_)));
+        step
+    }
+}
+
+/// The record keys of rows of the base file.
+pub(super) fn keys(batch: &RecordBatch) -> Result<&StringArray> {
+    let keys = batch.column_by_name(RECORD_KEY).and_then(|keys| keys.as_string_opt::<i32>());
+    keys.ok_or_else(|| crate::schema::Error::Row { column: RECORD_KEY.into(), why: "is not text".into() }.into())
+}
+
+/// Rows to be put together, of one batch of the base file and of the window.
+struct Picks<'a> {
+    window: &'a Window,
+    sources: Vec<&'a RecordBatch>,
+    /// By batch of the window: where it is among the sources, if it is there. (A window may have hundreds of batches, and
+    /// each source costs for each column.)
+    used: Vec<Option<usize>>,
+    picks: Vec<(usize, usize)>,
+}
+
+impl<'a> Picks<'a> {
+    fn new(base: Option<&'a RecordBatch>, window: &'a Window) -> Picks<'a> {
+        Picks { window, sources: base.into_iter().collect(), used: vec![None; window.batches.len()], picks: Vec::new() }
+    }
+
+    /// A row of the base file's batch.
+    fn stored(&mut self, row: usize) {
+        self.picks.push((0, row));
+    }
+
+    /// The winner of an entry.
+    fn logged(&mut self, entry: u32) {
+        let (batch, row) = self.window.row(entry);
+        let source = *self.used[batch].get_or_insert_with(|| {
+            self.sources.push(&self.window.batches[batch]);
+            self.sources.len() - 1
+        });
+        self.picks.push((source, row));
+    }
+
+    fn rows(&self) -> std::result::Result<RecordBatch, ArrowError> {
+        interleave_record_batch(&self.sources, &self.picks)
+    }
+}

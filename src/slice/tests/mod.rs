@@ -1,0 +1,1 @@
+//! Merged slices against a model.
