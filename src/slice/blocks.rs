@@ -1,6 +1,6 @@
 //! The first pass over the logs: which blocks count (log-file.md §10; `AbstractHoodieLogRecordReader.scanInternalV1`, 0.15).
 
-use super::{Error, LogTotals, Result};
+use super::{Error, Fault, LogTotals, Result};
 use crate::storage::Storage;
 use crate::table::log_file::{Block, BlockError, BlockKind, HeaderKey, LogReader};
 use crate::table::{Action, FileSlice, InstantTime, Timeline};
@@ -121,15 +121,16 @@ impl LogBlocks {
         (self.open(block.file), block)
     }
 
-    /// The file of a block, relative to the table, and its size.
-    pub fn file(&self, number: u32) -> (&str, u64) {
-        let File { path, size } = &self.files[self.blocks[number as usize].file];
-        (path, *size)
+    /// The file of a block, relative to the table.
+    pub fn path(&self, number: u32) -> &str {
+        &self.files[self.blocks[number as usize].file].path
     }
 
-    /// Where a block is, for messages.
-    pub fn place(&self, number: u32) -> (String, u64) {
-        (self.storage.display(self.file(number).0), self.blocks[number as usize].block.offset())
+    /// What is wrong with the block of that number.
+    #[cold]
+    pub fn fault(&self, number: u32, fault: impl Into<Fault>) -> Error {
+        let LogBlock { block, file, .. } = &self.blocks[number as usize];
+        self.refuse(*file, block, fault)
     }
 
     fn malformed(&self, file: usize, block: &Block, lacks: &str) -> Error {
@@ -142,8 +143,9 @@ impl LogBlocks {
         self.refuse(file, block, BlockError::Unsupported { what: what.into(), hint })
     }
 
-    fn refuse(&self, file: usize, block: &Block, error: BlockError) -> Error {
-        Error::Block { path: self.storage.display(&self.files[file].path), offset: block.offset(), error }
+    fn refuse(&self, file: usize, block: &Block, fault: impl Into<Fault>) -> Error {
+        let path = self.storage.display(&self.files[file].path);
+        Error::Log { path, offset: block.offset(), fault: Box::new(fault.into()) }
     }
 }
 

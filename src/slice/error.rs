@@ -2,67 +2,84 @@
 
 use crate::codec::avro::AvroError;
 use crate::table::log_file::BlockError;
+use crate::{record, schema, storage, table};
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     #[error(transparent)]
-    Table(#[from] crate::table::Error),
+    Table(#[from] table::Error),
+    #[error("read the block at byte {offset} of log file {path}: {fault}")]
+    Log { path: String, offset: u64, fault: Box<Fault> },
+    #[error("merge file group {file_id} of partition {partition:?}: {fault}")]
+    Group { partition: String, file_id: String, fault: Box<Fault> },
+}
+
+/// What is wrong with one block of a log, or with a file group.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
     #[error(transparent)]
-    Schema(#[from] crate::schema::Error),
-    #[error("read the block at byte {offset} of log file {path}: {error}")]
-    Block { path: String, offset: u64, error: BlockError },
+    Block(#[from] BlockError),
     #[error(
-        "read record {record} of the data block at byte {offset} of log file {path}: {error}; the block's commit is to be \
-         rolled back, or the table's schema is not the one it was written for"
+        "record {record}: {error}; roll the block's commit back, or see whether the table's schema is the one that it was \
+         written for"
     )]
-    Record { path: String, offset: u64, record: u32, error: AvroError },
+    Record { record: u32, error: AvroError },
     /// No record of the block can be read.
-    #[error("read the data block at byte {offset} of log file {path}: {error}")]
-    WriterSchema { path: String, offset: u64, error: AvroError },
-    #[error("read the Parquet data block at byte {offset} of log file {path}: {error}")]
-    Parquet { path: String, offset: u64, error: crate::table::Error },
-    #[error("read the Parquet data block at byte {offset} of log file {path}: {error}")]
-    ParquetRows { path: String, offset: u64, error: crate::schema::Error },
+    #[error(transparent)]
+    WriterSchema(AvroError),
+    #[error(transparent)]
+    Parquet(#[from] table::Error),
+    #[error(transparent)]
+    Rows(#[from] schema::Error),
     /// Hudi's own readers fail on such a log too.
-    #[error(
-        "record {record} of the data block at byte {offset} of log file {path} has no record key: roll the block's commit \
-         back"
-    )]
-    NullKey { path: String, offset: u64, record: u32 },
+    #[error("record {record} has no record key: roll the block's commit back")]
+    NullKey { record: u32 },
     /// Likewise.
     #[error(
-        "ordering value {field} of record {key:.200} in the data block at byte {offset} of log file {path} is null, and \
-         every record of a log needs one: roll the block's commit back, and write the record with a value"
+        "ordering value {field} of record {key:.200} is null, and every record of a log needs one: roll the block's \
+         commit back, and write the record with a value"
     )]
-    NullOrdering { path: String, offset: u64, field: String, key: String },
-    #[error(
-        "ordering field {field} is of type {data_type}, which has no order among log records; choose another field"
-    )]
-    Ordering { field: String, data_type: String },
-    #[error("read the rows of base file {path}: {error}")]
-    Base { path: String, error: crate::schema::Error },
-    #[error("compare the rows of base file {path} with those of its log files: {error}")]
-    Compare { path: String, error: crate::record::Error },
-    #[error("merge file group {file_id} of partition {partition:?}: {error}")]
-    Columns { partition: String, file_id: String, error: arrow::error::ArrowError },
+    NullOrdering { field: String, key: String },
+    #[error("ordering field {field} is {data_type}, which has no order; choose another one")]
+    OrderingType { field: String, data_type: String },
+    #[error("compare stored rows with those of the logs: {0}")]
+    Compare(record::Error),
+    #[error("put rows into columns: {0}")]
+    Columns(#[from] arrow::error::ArrowError),
 }
 
 impl Error {
     /// Stable name of the error.
     pub fn code(&self) -> &'static str {
-        match self {
-            Error::Table(e) | Error::Parquet { error: e, .. } => e.code(),
-            Error::Schema(e) => e.code(),
-            Error::Block { error, .. } => error.code(),
-            Error::Record { error, .. } | Error::WriterSchema { error, .. } => error.code(),
-            Error::ParquetRows { error, .. } | Error::Base { error, .. } => error.code(),
-            Error::NullKey { .. } => "slice-null-key",
-            Error::NullOrdering { .. } => "slice-null-ordering",
-            Error::Ordering { .. } => "slice-ordering-type",
-            Error::Compare { error, .. } => error.code(),
-            Error::Columns { .. } => "slice-columns",
+        let fault = match self {
+            Error::Table(e) => return e.code(),
+            Error::Log { fault, .. } | Error::Group { fault, .. } => fault,
+        };
+        match &**fault {
+            Fault::Block(e) => e.code(),
+            Fault::Record { error, .. } | Fault::WriterSchema(error) => error.code(),
+            Fault::Parquet(e) => e.code(),
+            Fault::Rows(e) => e.code(),
+            Fault::NullKey { .. } => "slice-null-key",
+            Fault::NullOrdering { .. } => "slice-null-ordering",
+            Fault::OrderingType { .. } => "slice-ordering-type",
+            Fault::Compare(e) => e.code(),
+            Fault::Columns(_) => "slice-columns",
         }
+    }
+
+    /// Whether the same may go through later without anybody's help.
+    pub fn is_retryable(&self) -> bool {
+        let table = match self {
+            Error::Table(e) => e,
+            Error::Log { fault, .. } | Error::Group { fault, .. } => match &**fault {
+                Fault::Parquet(e) => e,
+                _ => return false,
+            },
+        };
+        matches!(table, table::Error::Storage(storage::Error::Io { retryable: true, .. }))
     }
 }
 

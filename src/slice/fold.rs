@@ -3,7 +3,7 @@
 use super::blocks::LogBlocks;
 use super::ordering::Orderings;
 use super::rows::{Contents, Origin, Place, RowReader};
-use super::{Error, Result, SliceOptions};
+use super::{Error, Fault, Result, SliceOptions};
 use crate::record::hash_key;
 use crate::schema::TableSchema;
 use crate::table::log_file::{BlockKind, DeleteRecord, decode_deletes};
@@ -56,10 +56,9 @@ pub(super) enum What {
 }
 
 /// Folds the blocks that count; also gives the number of their records.
-pub(super) fn fold(contents: &mut Contents, options: &SliceOptions) -> Result<(Winners, u64)> {
-    let deciding = Deciding::of(options);
-    let mut reader = RowReader::new(&deciding.schema, options.batch_rows);
-    let mut fold = Fold { winners: Winners::new(&deciding)?, deciding: &deciding, records: 0 };
+pub(super) fn fold(contents: &mut Contents, deciding: &Deciding, batch_rows: usize) -> Result<(Winners, u64)> {
+    let mut reader = RowReader::new(&deciding.schema, batch_rows);
+    let mut fold = Fold { winners: Winners::new(deciding), deciding, records: 0 };
     for number in 0..contents.blocks.blocks.len() as u32 {
         let mut sink = |blocks: &LogBlocks, batch: RecordBatch, origins: &[Origin]| fold.add(blocks, &batch, origins);
         if contents.blocks.blocks[number as usize].block.kind != BlockKind::Delete {
@@ -80,20 +79,17 @@ pub(super) fn fold(contents: &mut Contents, options: &SliceOptions) -> Result<(W
 
 fn deletes(blocks: &LogBlocks, number: u32) -> Result<Vec<DeleteRecord>> {
     let (reader, log) = blocks.reader(number);
-    decode_deletes(&reader.content(&log.block)?).map_err(|error| {
-        let (path, offset) = blocks.place(number);
-        Error::Block { path, offset, error }
-    })
+    decode_deletes(&reader.content(&log.block)?).map_err(|e| blocks.fault(number, e))
 }
 
 /// The columns that decide between records: key, ordering value, whether a record is deleted.
-struct Deciding {
+pub(super) struct Deciding {
     schema: TableSchema,
     ordering: Option<Arc<Field>>,
 }
 
 impl Deciding {
-    fn of(options: &SliceOptions) -> Deciding {
+    pub fn of(options: &SliceOptions) -> std::result::Result<Deciding, Fault> {
         let fields = options.schema.arrow.fields();
         let ordering = options.ordering_field.as_ref().and_then(|name| Some(fields.find(name)?.1.clone()));
         let decides = |field: &&Arc<Field>| {
@@ -102,8 +98,12 @@ impl Deciding {
                 || ordering.as_ref().is_some_and(|ordering| ordering.name() == field.name())
         };
         let arrow: Vec<Arc<Field>> = fields.iter().filter(decides).cloned().collect();
+        if let Some(field) = ordering.as_ref().filter(|field| !Orderings::takes(field.data_type())) {
+            let (field, data_type) = (field.name().clone(), field.data_type().to_string());
+            return Err(Fault::OrderingType { field, data_type });
+        }
         let schema = TableSchema { arrow: Arc::new(Schema::new(arrow)), ..options.schema.clone() };
-        Deciding { schema, ordering }
+        Ok(Deciding { schema, ordering })
     }
 }
 
@@ -124,9 +124,8 @@ impl Fold<'_> {
             && let Some(column) = batch.column_by_name(field.name())
         {
             if let Some(row) = (0..column.len()).find(|row| column.is_null(*row)) {
-                let (path, offset) = blocks.place(origins[row].place.block);
                 let (field, key) = (field.name().clone(), keys.value(row).to_string());
-                return Err(Error::NullOrdering { path, offset, field, key });
+                return Err(blocks.fault(origins[row].place.block, Fault::NullOrdering { field, key }));
             }
             values = self.winners.ordering.of(column);
         }
@@ -144,14 +143,13 @@ impl Fold<'_> {
 fn null_key(blocks: &LogBlocks, batch: &RecordBatch, origins: &[Origin]) -> Error {
     let row = batch.column_by_name(RECORD_KEY).and_then(|keys| (0..keys.len()).find(|row| keys.is_null(*row)));
     let place = origins.get(row.unwrap_or_default()).map(|origin| origin.place).unwrap_or_default();
-    let (path, offset) = blocks.place(place.block);
-    Error::NullKey { path, offset, record: place.row }
+    blocks.fault(place.block, Fault::NullKey { record: place.row })
 }
 
 impl Winners {
-    fn new(deciding: &Deciding) -> Result<Winners> {
-        let ordering = Orderings::new(deciding.ordering.as_deref())?;
-        Ok(Winners { slots: HashTable::new(), keys: String::new(), ends: Vec::new(), entries: Vec::new(), ordering })
+    fn new(deciding: &Deciding) -> Winners {
+        let ordering = Orderings::new(deciding.ordering.as_ref().map(|field| field.data_type()));
+        Winners { slots: HashTable::new(), keys: String::new(), ends: Vec::new(), entries: Vec::new(), ordering }
     }
 
     /// A record: it wins unless what is there is a record of a greater ordering value. After a delete every record wins.

@@ -2,26 +2,25 @@
 
 use super::fold::{Match, RECORD_KEY, What, Winners};
 use super::window::Window;
-use super::{Error, LogTotals, MergedBatch, Result, SliceOptions};
+use super::{Error, Fault, LogTotals, MergedBatch, Result, SliceOptions};
 use crate::record::ordering_column;
-use crate::schema::rewrite;
+use crate::schema::{self, rewrite};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::{interleave, interleave_record_batch, take};
 use arrow::error::ArrowError;
 
-type Batches = Box<dyn Iterator<Item = crate::table::Result<RecordBatch>> + Send>;
+pub(super) type Batches = Box<dyn Iterator<Item = crate::table::Result<RecordBatch>> + Send>;
 
 /// See [`merge`](super::merge). Ends after an error.
 pub struct Merged {
     pub(super) options: SliceOptions,
     pub(super) totals: LogTotals,
-    pub(super) partition: String,
-    pub(super) file_id: String,
+    pub(super) group: Group,
     pub(super) winners: Winners,
     pub(super) window: Window,
     /// What the rule compares stored rows by; `None`: it does not.
     pub(super) compares: Option<String>,
-    pub(super) base: Option<Base>,
+    pub(super) base: Option<Batches>,
     /// Rows of the base file that wait for the next window.
     pub(super) waiting: Option<RecordBatch>,
     /// Entries whose key the base file has.
@@ -33,11 +32,17 @@ pub struct Merged {
     pub(super) ended: bool,
 }
 
-/// The base file that is being read.
-pub(super) struct Base {
-    /// For messages.
-    pub path: String,
-    pub batches: Batches,
+/// The file group, for messages.
+pub(super) struct Group {
+    pub partition: String,
+    pub file_id: String,
+}
+
+impl Group {
+    pub fn fault(&self, fault: impl Into<Fault>) -> Error {
+        let Group { partition, file_id } = self;
+        Error::Group { partition: partition.clone(), file_id: file_id.clone(), fault: Box::new(fault.into()) }
+    }
 }
 
 /// What becomes of a row of the base file.
@@ -55,26 +60,24 @@ impl Merged {
     }
 
     fn step(&mut self) -> Result<Option<MergedBatch>> {
-        while let Some(base) = &mut self.base {
-            let batch = match self.waiting.take() {
-                Some(batch) => batch,
-                None => match base.batches.next() {
-                    Some(batch) => rewrite(&batch?, &self.options.schema.arrow)
-                        .map_err(|error| Error::Base { path: base.path.clone(), error })?,
-                    None => {
-                        self.base = None;
-                        break;
-                    }
-                },
-            };
+        if let Some(batch) = self.waiting.take() {
             return self.merge(batch).map(Some);
         }
-        self.append()
+        match self.base.as_mut().and_then(Iterator::next) {
+            Some(batch) => {
+                let batch = rewrite(&batch?, &self.options.schema.arrow).map_err(|e| self.group.fault(e))?;
+                self.merge(batch).map(Some)
+            }
+            None => {
+                self.base = None;
+                self.append()
+            }
+        }
     }
 
     /// Merges the rows of `batch` that need no rows of the next window; the others wait.
     fn merge(&mut self, mut batch: RecordBatch) -> Result<MergedBatch> {
-        let mut matches = self.winners.matches(keys(&batch)?);
+        let mut matches = self.winners.matches(keys(&batch).map_err(|e| self.group.fault(e))?);
         let mut wanted = matches.iter().filter(|(_, entry)| self.winners.is_wanted(*entry, self.compares.is_some()));
         let ready = self.window.ready(self.asked);
         let here = wanted.by_ref().take(ready).count();
@@ -82,6 +85,10 @@ impl Merged {
             let cut = *row as usize;
             if cut == 0 {
                 self.window.load(&self.winners, &self.options, self.asked)?;
+                if self.window.ready(self.asked) == 0 {
+                    let why = "the base file has more keys of the logs than it had before";
+                    return Err(self.group.fault(schema::Error::internal("read the rows of a window", why)));
+                }
                 return self.merge(batch);
             }
             self.waiting = Some(batch.slice(cut, batch.num_rows() - cut));
@@ -93,7 +100,7 @@ impl Merged {
             self.met[*entry as usize] = true;
         }
         let fates = self.fates(&batch, &matches)?;
-        self.build(&batch, &fates).map_err(|e| self.columns(e))
+        self.build(&batch, &fates).map_err(|e| self.group.fault(e))
     }
 
     /// The fate of each row; empty if all are copied.
@@ -129,17 +136,16 @@ impl Merged {
         let Some(field) = self.compares.as_ref().filter(|_| !matches.is_empty()) else {
             return Ok(BooleanArray::from(vec![false; matches.len()]));
         };
-        let path = || self.base.as_ref().map(|base| base.path.clone()).unwrap_or_default();
-        let failed = |error| Error::Compare { path: path(), error };
+        let failed = |e| self.group.fault(Fault::Compare(e));
         let rows = UInt32Array::from_iter_values(matches.iter().map(|(row, _)| *row));
         let stored = ordering_column(base, field).map_err(failed)?;
-        let stored = take(&stored, &rows, None).map_err(|e| self.columns(e))?;
+        let stored = take(&stored, &rows, None).map_err(|e| self.group.fault(e))?;
         let mut picks = Picks::new(None, &self.window);
         matches.iter().for_each(|(_, entry)| picks.logged(*entry));
         let logged = picks.sources.iter().map(|batch| ordering_column(batch, field));
         let logged = logged.collect::<crate::record::Result<Vec<ArrayRef>>>().map_err(failed)?;
         let logged: Vec<&dyn Array> = logged.iter().map(|column| column.as_ref()).collect();
-        let logged = interleave(&logged, &picks.picks).map_err(|e| self.columns(e))?;
+        let logged = interleave(&logged, &picks.picks).map_err(|e| self.group.fault(e))?;
         self.options.rule.keeps_stored(&stored, &logged).map_err(failed)
     }
 
@@ -185,12 +191,8 @@ impl Merged {
         }
         let mut picks = Picks::new(None, &self.window);
         entries.iter().for_each(|entry| picks.logged(*entry));
-        let rows = picks.rows().map_err(|e| self.columns(e))?;
+        let rows = picks.rows().map_err(|e| self.group.fault(e))?;
         Ok(Some(MergedBatch { rows, updates: 0, inserts: entries.len() as u64, deletes: 0 }))
-    }
-
-    fn columns(&self, error: ArrowError) -> Error {
-        Error::Columns { partition: self.partition.clone(), file_id: self.file_id.clone(), error }
     }
 }
 
@@ -208,9 +210,9 @@ impl Iterator for Merged {
 }
 
 /// The record keys of rows of the base file.
-pub(super) fn keys(batch: &RecordBatch) -> Result<&StringArray> {
+pub(super) fn keys(batch: &RecordBatch) -> std::result::Result<&StringArray, Fault> {
     let keys = batch.column_by_name(RECORD_KEY).and_then(|keys| keys.as_string_opt::<i32>());
-    keys.ok_or_else(|| crate::schema::Error::Row { column: RECORD_KEY.into(), why: "is not text".into() }.into())
+    keys.ok_or_else(|| schema::Error::Row { column: RECORD_KEY.into(), why: "is not text".into() }.into())
 }
 
 /// Rows to be put together, of one batch of the base file and of the window.

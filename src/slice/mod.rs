@@ -20,7 +20,7 @@ mod rows;
 mod tests;
 mod window;
 
-pub use error::{Error, Result};
+pub use error::{Error, Fault, Result};
 pub use merge::Merged;
 
 use crate::record::{MergeRule, ordering_column};
@@ -29,8 +29,8 @@ use crate::table::base_file::Reader;
 use crate::table::{FileSlice, Table, Timeline};
 use arrow::array::RecordBatch;
 use blocks::LogBlocks;
-use fold::{RECORD_KEY, What, Winners};
-use merge::Base;
+use fold::{Deciding, RECORD_KEY, What, Winners};
+use merge::Group;
 use rows::Contents;
 use window::Window;
 
@@ -89,38 +89,36 @@ pub struct LogTotals {
 /// too). For a blocking thread inside a tokio runtime.
 pub fn merge(table: &Table, timeline: &Timeline, slice: &FileSlice, options: &SliceOptions) -> Result<Merged> {
     let begun = std::time::Instant::now();
+    let group = Group { partition: slice.partition.clone(), file_id: slice.file_id.clone() };
+    let deciding = Deciding::of(options).map_err(|e| group.fault(e))?;
     let blocks = LogBlocks::scan(&table.storage, timeline, slice)?;
     let mut totals = blocks.totals;
     let mut contents = Contents::new(blocks, options.memory / 4);
     let winners;
-    (winners, totals.log_records) = fold::fold(&mut contents, options)?;
+    (winners, totals.log_records) = fold::fold(&mut contents, &deciding, options.batch_rows)?;
     totals.updated_records = winners.entries.len() as u64;
     totals.scan_ms = begun.elapsed().as_millis() as u64;
 
     let compares = compared_field(options);
     let base = match &slice.base_file {
-        Some(file) => Some((file.path(), Reader::open(&table.storage, &file.path(), file.size)?)),
+        Some(file) => Some(Reader::open(&table.storage, &file.path(), file.size)?),
         None => None,
     };
     let mut window = Window::new(contents, &winners, options);
     let entries = 0..winners.entries.len() as u32;
     let wanted = entries.clone().filter(|entry| winners.is_wanted(*entry, compares.is_some())).collect();
     if !window.expect_all(&winners, wanted) {
-        window.expect(order(&winners, base.as_ref().map(|(_, reader)| reader), compares.is_some(), options)?);
+        window.expect(order(&group, &winners, base.as_ref(), compares.is_some(), options)?);
     }
     let base = match base {
-        Some((path, reader)) => {
-            let batches = reader.batches(Some(&rows::present(&reader, &options.schema)), options.batch_rows)?;
-            Some(Base { path: table.storage.display(&path), batches })
-        }
+        Some(reader) => Some(reader.batches(Some(&rows::present(&reader, &options.schema)), options.batch_rows)?),
         None => None,
     };
     let met = vec![false; winners.entries.len()];
     Ok(Merged {
         options: options.clone(),
         totals,
-        partition: slice.partition.clone(),
-        file_id: slice.file_id.clone(),
+        group,
         winners,
         window,
         compares,
@@ -141,12 +139,18 @@ fn compared_field(options: &SliceOptions) -> Option<String> {
 }
 
 /// The entries whose rows will be needed, in that order: as the base file has the keys, then what it does not have.
-fn order(winners: &Winners, base: Option<&Reader>, compares: bool, options: &SliceOptions) -> Result<Vec<u32>> {
+fn order(
+    group: &Group,
+    winners: &Winners,
+    base: Option<&Reader>,
+    compares: bool,
+    options: &SliceOptions,
+) -> Result<Vec<u32>> {
     let mut met = vec![false; winners.entries.len()];
     let mut order = Vec::new();
     if let Some(reader) = base {
         for batch in reader.batches(Some(&[RECORD_KEY]), options.batch_rows)? {
-            for (_, entry) in winners.matches(merge::keys(&batch?)?) {
+            for (_, entry) in winners.matches(merge::keys(&batch?).map_err(|e| group.fault(e))?) {
                 met[entry as usize] = true;
                 order.extend(Some(entry).filter(|entry| winners.is_wanted(*entry, compares)));
             }

@@ -1,6 +1,5 @@
 //! Ordering values of log records, kept for the winner of each key, compared as Java compares them.
 
-use super::{Error, Result};
 use crate::table::log_file::OrderingValue;
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::datatypes::*;
@@ -46,23 +45,22 @@ impl Texts {
 }
 
 impl Orderings {
-    /// An empty list for values of `field`.
-    pub fn new(field: Option<&Field>) -> Result<Orderings> {
-        let Some(field) = field else { return Ok(Orderings::None) };
-        let data_type = field.data_type();
-        Ok(match data_type {
-            DataType::Boolean | DataType::Int32 | DataType::Int64 | DataType::Float32 | DataType::Float64 => {
-                Orderings::Numbers(data_type.clone(), Vec::new())
-            }
-            DataType::Date32 | DataType::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, _) => {
-                Orderings::Numbers(data_type.clone(), Vec::new())
-            }
-            DataType::Decimal128(..) => Orderings::Decimals(Vec::new()),
-            DataType::Utf8 | DataType::Binary => Orderings::Texts(data_type.clone(), Texts::default()),
-            other => {
-                return Err(Error::Ordering { field: field.name().clone(), data_type: other.to_string() });
-            }
-        })
+    /// Whether values of this type have an order.
+    pub fn takes(data_type: &DataType) -> bool {
+        use DataType::*;
+        let number = matches!(data_type, Boolean | Int32 | Int64 | Float32 | Float64 | Decimal128(..));
+        let time = matches!(data_type, Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond, _));
+        number || time || matches!(data_type, Date32 | Utf8 | Binary)
+    }
+
+    /// An empty list for values of a type that it takes.
+    pub fn new(data_type: Option<&DataType>) -> Orderings {
+        match data_type {
+            None => Orderings::None,
+            Some(DataType::Decimal128(..)) => Orderings::Decimals(Vec::new()),
+            Some(text @ (DataType::Utf8 | DataType::Binary)) => Orderings::Texts(text.clone(), Texts::default()),
+            Some(number) => Orderings::Numbers(number.clone(), Vec::new()),
+        }
     }
 
     /// The values of a batch's column, which has the type that `self` was made for. Nulls have any value.
@@ -215,7 +213,7 @@ mod tests {
     #[test]
     fn values_compare_as_in_java() {
         for column in columns() {
-            let mut kept = Orderings::new(Some(&Field::new("ts", column.data_type().clone(), true))).unwrap();
+            let mut kept = Orderings::new(Some(column.data_type()));
             let values = kept.of(&column);
             // Kept out of order, so that texts grow and shrink in place.
             (0..column.len()).for_each(|_| kept.push(&values, 0));
@@ -253,7 +251,7 @@ mod tests {
             (double.clone(), OrderingValue::Float(-1.0), false),
             (double, OrderingValue::Null, false),
         ] {
-            let mut kept = Orderings::new(Some(&Field::new("ts", column.data_type().clone(), true))).unwrap();
+            let mut kept = Orderings::new(Some(column.data_type()));
             kept.push(&kept.of(&column), 0);
             assert_eq!(kept.is_greater_than_deletes(0, &delete), stays, "{column:?} against {delete:?}");
         }

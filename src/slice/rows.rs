@@ -2,8 +2,8 @@
 
 use super::blocks::LogBlocks;
 use super::fold::RECORD_KEY;
-use super::{Error, Result};
-use crate::codec::avro::{AvroDecoder, AvroError};
+use super::{Fault, Result};
+use crate::codec::avro::AvroDecoder;
 use crate::schema::{TableSchema, rewrite};
 use crate::table::base_file::Reader;
 use crate::table::log_file::{AvroPiece, BlockKind};
@@ -131,10 +131,7 @@ impl<'a> RowReader<'a> {
         let mut row = 0;
         contents.each_piece(number, |blocks, piece| {
             for record in piece.records() {
-                let record = record.map_err(|error| {
-                    let (path, offset) = blocks.place(number);
-                    Error::Block { path, offset, error }
-                })?;
+                let record = record.map_err(|e| blocks.fault(number, e))?;
                 let take = wanted.as_mut().is_none_or(|wanted| wanted.next_if_eq(&row).is_some());
                 if take {
                     self.decode(blocks, record, Place { block: number, row }, sink)?;
@@ -150,10 +147,8 @@ impl<'a> RowReader<'a> {
         let schema = blocks.blocks[number as usize].schema;
         if self.decoder.as_ref().is_none_or(|(known, _)| *known != schema) {
             self.finish(blocks, sink)?;
-            let decoder = AvroDecoder::of_writer(self.schema, &blocks.schemas[schema]).map_err(|error| {
-                let (path, offset) = blocks.place(number);
-                Error::WriterSchema { path, offset, error }
-            })?;
+            let decoder = AvroDecoder::of_writer(self.schema, &blocks.schemas[schema])
+                .map_err(|e| blocks.fault(number, Fault::WriterSchema(e)))?;
             self.decoder = Some((schema, decoder));
         }
         Ok(())
@@ -163,7 +158,7 @@ impl<'a> RowReader<'a> {
     fn decode(&mut self, blocks: &LogBlocks, record: &[u8], place: Place, sink: &mut impl Sink) -> Result<()> {
         let Some((_, decoder)) = &mut self.decoder else { return Ok(()) };
         if let Err(error) = decoder.decode(record, 0) {
-            return Err(broken(blocks, place, error));
+            return Err(blocks.fault(place.block, Fault::Record { record: place.row, error }));
         }
         self.origins.push(Origin { place, bytes: record.len() as u32 });
         match self.origins.len() >= self.batch_rows || decoder.rows.bytes() >= BATCH_BYTES {
@@ -189,12 +184,9 @@ impl<'a> RowReader<'a> {
         wanted: Option<&[u32]>,
         sink: &mut impl Sink,
     ) -> Result<()> {
-        let failed = |error| {
-            let (path, offset) = blocks.place(number);
-            Error::Parquet { path, offset, error }
-        };
+        let failed = |e| blocks.fault(number, Fault::Parquet(e));
         let log = &blocks.blocks[number as usize];
-        let reader = Reader::open_within(&blocks.storage, blocks.file(number).0, log.block.content_range());
+        let reader = Reader::open_within(&blocks.storage, blocks.path(number), log.block.content_range());
         let reader = reader.map_err(failed)?;
         // Nobody knows how the columns of a record are encoded; an even share is as good as any.
         let bytes = (log.block.content_size() / reader.rows().max(1)).min(u64::from(u32::MAX)) as u32;
@@ -211,18 +203,11 @@ impl<'a> RowReader<'a> {
                 let (here, later) = left.split_at(left.partition_point(|row| *row < rows.end));
                 *left = later;
                 let picks = UInt32Array::from_iter_values(here.iter().map(|row| row - rows.start));
-                batch = take_record_batch(&batch, &picks).map_err(|e| {
-                    let (path, offset) = blocks.place(number);
-                    let error = crate::schema::Error::internal("take rows of a Parquet block", e);
-                    Error::ParquetRows { path, offset, error }
-                })?;
+                batch = take_record_batch(&batch, &picks).map_err(|e| blocks.fault(number, e))?;
                 origins = here.iter().map(|row| Origin { place: Place { block: number, row: *row }, bytes }).collect();
             }
             if !origins.is_empty() {
-                let batch = rewrite(&batch, &self.schema.arrow).map_err(|error| {
-                    let (path, offset) = blocks.place(number);
-                    Error::ParquetRows { path, offset, error }
-                })?;
+                let batch = rewrite(&batch, &self.schema.arrow).map_err(|e| blocks.fault(number, e))?;
                 sink(blocks, batch, &origins)?;
             }
             if wanted.is_some_and(<[u32]>::is_empty) {
@@ -231,12 +216,6 @@ impl<'a> RowReader<'a> {
         }
         Ok(())
     }
-}
-
-#[cold]
-fn broken(blocks: &LogBlocks, place: Place, error: AvroError) -> Error {
-    let (path, offset) = blocks.place(place.block);
-    Error::Record { path, offset, record: place.row, error }
 }
 
 /// Those of the schema's columns that a file has, and the record key, which it must have.

@@ -121,11 +121,9 @@ impl Error {
 
     /// Whether the same write may go through later without anybody's help.
     pub fn is_retryable(&self) -> bool {
-        use crate::{slice, table};
         match self {
-            Error::Storage(e)
-            | Error::Table(table::Error::Storage(e))
-            | Error::Slice(slice::Error::Table(table::Error::Storage(e))) => e.is_retryable(),
+            Error::Storage(e) | Error::Table(crate::table::Error::Storage(e)) => e.is_retryable(),
+            Error::Slice(e) => e.is_retryable(),
             Error::File { source, .. } => source.is_retryable(),
             _ => false,
         }
