@@ -68,14 +68,6 @@ impl Location {
         }
         Path::parse(self.join(path)).or_else(|e| refuse(e.to_string()))
     }
-
-    /// The path of an object below the root; `None` for any other.
-    pub fn relative(&self, object: &Path) -> Option<String> {
-        let root = self.absolute.trim_matches('/');
-        let below = object.as_ref().strip_prefix(root)?;
-        let below = if root.is_empty() { below } else { below.strip_prefix('/')? };
-        Some(below.to_owned())
-    }
 }
 
 fn join(root: &str, path: &str) -> String {
@@ -167,17 +159,5 @@ mod tests {
         for path in ["../x", "a/../../x", "/x", "a//b", "a/", ".", "a/./b", "x/C|/y"] {
             assert!(matches!(root.object(path), Err(Error::BadLocation { .. })), "{path}");
         }
-    }
-
-    #[test]
-    fn relative_paths_come_back() {
-        for root in ["/", "/r", "/r/s%20"] {
-            let root = Location::parse(root).unwrap();
-            for path in ["a", "a%2Fb/c d", "ü/#x", "..a/b.."] {
-                assert_eq!(root.relative(&root.object(path).unwrap()).as_deref(), Some(path));
-            }
-        }
-        let root = Location::parse("/r").unwrap();
-        assert_eq!(root.relative(&Path::parse("r2/x").unwrap()), None);
     }
 }

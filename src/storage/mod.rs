@@ -10,6 +10,7 @@
 //! what a killed process left of them. A file of somebody else that has such a name is therefore not seen.
 
 mod fault;
+mod list;
 mod location;
 mod read;
 #[cfg(test)]
@@ -262,18 +263,31 @@ impl Storage {
     /// One level, by name. A missing folder is an empty listing. `.crc` side files and staged uploads are left out.
     /// Links are followed, as Hadoop does.
     pub async fn list(&self, folder: &str) -> Result<Listing> {
-        let prefix = self.folder(folder)?;
-        let listed = self.store.list_with_delimiter(Some(&prefix)).await.map_err(|e| self.failed("list", folder, e))?;
-        let folders = listed.common_prefixes.iter().filter_map(|p| self.root.relative(p)).collect();
-        let mut files = Vec::with_capacity(listed.objects.len());
-        for object in listed.objects {
-            let Some(path) = self.root.relative(&object.location) else { continue };
-            if !is_checksum(&path) {
-                files.push(FileInfo { path, size: object.size, modified_ms: object.last_modified.timestamp_millis() });
-            }
-        }
-        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        Ok(Listing { files, folders })
+        let prefix = folder.to_owned();
+        self.look_into(folder, move |local| list::list(local, &prefix)).await
+    }
+
+    /// Names of the files of one level, in no order: [`Storage::list`] without sizes and times, and several times as quick.
+    pub async fn names(&self, folder: &str) -> Result<Vec<String>> {
+        self.look_into(folder, list::names).await
+    }
+
+    /// The same of the folders of one level, relative to the root.
+    pub async fn folders(&self, folder: &str) -> Result<Vec<String>> {
+        let prefix = folder.to_owned();
+        self.look_into(folder, move |local| list::folders(local, &prefix)).await
+    }
+
+    async fn look_into<R: Send + 'static>(
+        &self,
+        folder: &str,
+        look: impl FnOnce(&std::path::Path) -> std::io::Result<R> + Send + 'static,
+    ) -> Result<R> {
+        self.folder(folder)?;
+        let local = self.local(folder);
+        let looked = tokio::task::spawn_blocking(move || look(&local)).await;
+        let failed = |e: std::io::Error| Error::of_io("list", self.display(folder), &e);
+        looked.unwrap_or_else(|e| Err(std::io::Error::other(e))).map_err(failed)
     }
 
     /// All files below `folder`, by path, not entering folders for which `enter` (given the folder's relative path) says

@@ -60,8 +60,8 @@ pub(super) async fn latest(table: &Table, timeline: &Timeline) -> Result<Option<
         if instant.action == Action::Compaction {
             continue;
         }
-        let metadata = table.commit_metadata(instant).await?;
-        if let Some(stored) = Stored::from_metadata(instant.time.clone(), &metadata) {
+        let summary = table.commit_summary(instant).await?;
+        if let Some(stored) = Stored::from_metadata(instant.time.clone(), &summary.metadata) {
             return Ok(Some(stored));
         }
     }

@@ -62,6 +62,9 @@ impl Streamer {
         stages.leave();
         report.emit(&stages);
         self.pinned = None;
+        if let (Some((newest, _)), Some(own)) = (&mut self.key_prefix, InstantTime::parse(&report.instant)) {
+            *newest = own;
+        }
         self.source.on_commit(&report.checkpoint).await?;
         Ok(Outcome::Committed)
     }
@@ -234,7 +237,7 @@ async fn check_nesting(table: &Table, statuses: &[WriteStatus]) -> Result<()> {
                 return Err(Error::NestedPartitions { outer: outer.into(), inner: path.into() });
             }
         }
-        for folder in table.storage.list(path).await?.folders {
+        for folder in table.storage.folders(path).await? {
             // A folder that a failed write left has no rows to lose.
             let files = table.storage.list_recursive(&folder, &|_| true).await?;
             if files.iter().any(|f| f.path.ends_with(".parquet")) {

@@ -27,10 +27,13 @@ impl Streamer {
             true => Some(open::required_ordering_field(&self.config, self.table.as_ref(), &schemas.writer)?),
             false => None,
         };
-        let prefixed = match &self.table {
-            Some(table) => open::complex_single_key_prefixed(&self.config, table, timeline).await?,
-            None => false,
+        let newest = timeline.last_completed_write().map(|instant| &instant.time);
+        let prefixed = match (&self.table, &self.key_prefix) {
+            (None, _) => false,
+            (Some(_), Some((at, prefixed))) if newest == Some(at) => *prefixed,
+            (Some(table), _) => open::complex_single_key_prefixed(&self.config, table, timeline).await?,
         };
+        self.key_prefix = newest.map(|newest| (newest.clone(), prefixed));
         let rows_schema = with_hidden(&schemas.writer.arrow, &input.transformed.schema);
         let options = RecordOptions {
             ordering_field,

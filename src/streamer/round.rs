@@ -17,7 +17,7 @@ use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
 use crate::source::{self, Fetch, FetchRequest, Rejects, Source, hidden_columns};
-use crate::table::{FileSystemView, Table, Timeline};
+use crate::table::{FileSystemView, InstantTime, Table, Timeline};
 use crate::transform::{self, Transformed};
 use crate::write::WriteStatus;
 use arrow::datatypes::SchemaRef;
@@ -52,6 +52,9 @@ pub(super) struct Streamer {
     pub(super) rule: MergeRule,
     /// What earlier rounds have learnt of the table's keys; none in a job of one round.
     pub(super) key_cache: Option<Arc<KeyCache>>,
+    /// What a stored key has said of prefixes ([`open::complex_single_key_prefixed`]), and the newest commit then, or ours
+    /// after it.
+    pub(super) key_prefix: Option<(InstantTime, bool)>,
     /// A round has said where the job goes on from.
     begun: bool,
     /// The position after which the last rounds found nothing, and when table and schemas were last looked at.
@@ -124,6 +127,7 @@ impl Streamer {
             table,
             rule,
             key_cache: None,
+            key_prefix: None,
             begun: false,
             quiet: None,
             pinned: None,
@@ -262,9 +266,11 @@ impl Streamer {
 
     /// The table and its timeline as they stand now.
     async fn look(&mut self) -> Result<Timeline> {
-        let now = open::open(&self.config).await?;
-        if let (Some(before), None) = (&self.table, &now) {
-            return Err(Error::Gone { table: before.storage.display("") });
+        let mut now = open::open(&self.config).await?;
+        match (&self.table, &mut now) {
+            (Some(before), None) => return Err(Error::Gone { table: before.storage.display("") }),
+            (Some(before), Some(now)) => now.summaries = before.summaries.clone(),
+            (None, _) => {}
         }
         self.table = now;
         match &self.table {

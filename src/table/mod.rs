@@ -16,6 +16,7 @@ mod marker;
 mod open;
 mod properties;
 mod schema;
+mod summary;
 mod timeline;
 mod view;
 
@@ -33,6 +34,7 @@ pub use file_name::{LogFileName, parse_base_file};
 pub use instant::{Action, Instant, InstantTime, State, TimelineZone};
 pub use marker::{Marker, MarkerType, Markers};
 pub use properties::{COPY_ON_WRITE, MERGE_ON_READ, NewTable, TableProperties, keys};
+pub use summary::{CommitSummary, Summaries};
 pub use timeline::Timeline;
 pub use view::{BaseFile, FileGroupId, FileSlice, FileSystemView, LogFile};
 
@@ -65,15 +67,16 @@ pub struct Table {
     /// Zone of new instants in place of the one that `hoodie.properties` says: for tables of zone `LOCAL`, where the
     /// other writers' machines may stand in another zone than ours.
     pub zone_override: Option<TimelineZone>,
+    /// To be handed on to the table's next opening by a job that opens it again and again.
+    pub summaries: Summaries,
 }
 
 impl Table {
     /// The active timeline, by one listing. Refuses while a restore is pending: what it undoes must not grow; and while a
     /// log compaction is, which this program would not know to finish or roll back.
     pub async fn timeline(&self) -> Result<Timeline> {
-        let listing = self.storage.list(META_FOLDER).await?;
-        let names = listing.files.iter().map(|f| f.path.rsplit('/').next().unwrap_or(&f.path));
-        let timeline = Timeline::from_file_names(names);
+        let names = self.storage.names(META_FOLDER).await?;
+        let timeline = Timeline::from_file_names(names.iter().map(String::as_str));
         if let Some(restore) = timeline.pending(Action::Restore).next() {
             let instant = restore.time.to_string();
             return Err(Error::RestorePending { path: self.storage.display(""), instant });

@@ -13,15 +13,14 @@ impl Table {
     /// [`Table::latest_schema`]. A merge-on-read table is opened: ask [`TableProperties::is_merge_on_read`].
     pub async fn open(storage: Storage) -> Result<Option<Table>> {
         let Some(properties) = TableProperties::load(&storage).await? else {
-            let files = storage.list(META_FOLDER).await?.files;
-            let names = files.iter().map(|f| f.path.rsplit('/').next().unwrap_or(&f.path));
-            if !Timeline::from_file_names(names).instants.is_empty() {
+            let names = storage.names(META_FOLDER).await?;
+            if !Timeline::from_file_names(names.iter().map(String::as_str)).instants.is_empty() {
                 return Err(Error::PropertiesMissing { path: storage.display(PROPERTIES) });
             }
             return Ok(None);
         };
         check(&properties, &storage.display(""))?;
-        Ok(Some(Table { storage, properties, zone_override: None }))
+        Ok(Some(Table { storage, properties, zone_override: None, summaries: Default::default() }))
     }
 
     /// Writes `hoodie.properties`, which makes a folder a table. The folders that Hudi makes besides come to be with the
@@ -32,7 +31,7 @@ impl Table {
             Err(storage::Error::AlreadyExists { .. }) => Err(Error::TableExists { path: storage.display("") }),
             other => {
                 other?;
-                Ok(Table { storage, properties, zone_override: None })
+                Ok(Table { storage, properties, zone_override: None, summaries: Default::default() })
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What completed commits say of the table as a whole: its schema, and how large a row is.
 
-use super::{Action, CommitMetadata, Error, META_COLUMNS, Result, Table, Timeline};
+use super::{Error, META_COLUMNS, Result, Table, Timeline};
 use futures::stream::{StreamExt, TryStreamExt};
 use serde_json::Value;
 
@@ -19,7 +19,8 @@ impl Table {
     /// one, else `hoodie.table.create.schema`; `None` for an empty table. Refuses a table with a schema history.
     pub async fn latest_schema(&self, timeline: &Timeline) -> Result<Option<String>> {
         for instant in timeline.completed_writes().rev() {
-            let metadata = self.commit_metadata(instant).await?;
+            let summary = self.commit_summary(instant).await?;
+            let metadata = &summary.metadata;
             if metadata.extra(SCHEMA_HISTORY).is_some() {
                 let instant = instant.time.to_string();
                 return Err(Error::SchemaOnRead { path: self.storage.display(""), instant });
@@ -48,26 +49,15 @@ impl Table {
     ) -> Result<u64> {
         let least = threshold * small_file_limit as f64;
         let newest = timeline.completed_writes().rev().take(SIZE_COMMITS);
-        let reads = newest.map(|instant| async move {
-            let metadata = self.commit_metadata(instant).await?;
-            Ok::<_, Error>((instant.action, metadata))
-        });
+        let reads = newest.map(|instant| self.commit_summary(instant));
         let mut reads = futures::stream::iter(reads).buffered(READ_AHEAD);
-        while let Some((action, metadata)) = reads.try_next().await? {
-            let (bytes, rows) = written(action, &metadata);
-            if rows > 0 && bytes as f64 > least {
-                return Ok(bytes.div_ceil(rows));
+        while let Some(summary) = reads.try_next().await? {
+            if summary.base_rows > 0 && summary.base_bytes as f64 > least {
+                return Ok(summary.base_bytes.div_ceil(summary.base_rows));
             }
         }
         Ok(estimate)
     }
-}
-
-/// Bytes and rows in base files.
-fn written(action: Action, metadata: &CommitMetadata) -> (u64, u64) {
-    let stats = metadata.stats().filter(|s| action != Action::DeltaCommit || !s.is_log());
-    stats
-        .fold((0, 0), |(bytes, rows), s| (bytes.saturating_add(s.total_write_bytes), rows.saturating_add(s.num_writes)))
 }
 
 /// delete_partition writes the meta columns into the schema, where no other operation does.

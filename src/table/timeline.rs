@@ -1,7 +1,7 @@
 //! The active timeline: instants in order, each in its highest state (timeline.md §11).
 
 use super::{Action, Instant, InstantTime, State};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The instants that are in `.hoodie` (the archived timeline is not looked at).
 #[derive(Debug, Clone, Default)]
@@ -57,14 +57,14 @@ impl Timeline {
 
     /// The entry of a time among the writes (a compaction that is pending is none).
     pub fn write_at(&self, time: &InstantTime) -> Option<&Instant> {
-        self.instants.iter().find(|i| i.time == *time && i.action.is_write())
+        self.at(time).iter().find(|i| i.action.is_write())
     }
 
     /// Whether data written by this instant counts: completed here, or older than the timeline's start (then archived,
     /// and so complete). The start is the first completed write without a savepoint, because archival may leave
     /// savepointed ones standing alone.
     pub fn is_valid(&self, time: &InstantTime) -> bool {
-        let mut at = self.instants.iter().filter(|i| i.time == *time && i.action.comparable().is_write()).peekable();
+        let mut at = self.at(time).iter().filter(|i| i.action.comparable().is_write()).peekable();
         if at.peek().is_some() {
             return at.any(|i| i.state == State::Completed);
         }
@@ -72,9 +72,15 @@ impl Timeline {
     }
 
     fn start(&self) -> Option<&InstantTime> {
-        let savepoints = self.instants.iter().filter(|i| i.action == Action::Savepoint);
-        let savepoints: BTreeSet<&InstantTime> = savepoints.map(|i| &i.time).collect();
-        self.completed_writes().map(|i| &i.time).find(|t| !savepoints.contains(t))
+        let is_savepoint = |time: &InstantTime| self.at(time).iter().any(|i| i.action == Action::Savepoint);
+        self.completed_writes().map(|i| &i.time).find(|time| !is_savepoint(time))
+    }
+
+    /// The entries of a time.
+    fn at(&self, time: &InstantTime) -> &[Instant] {
+        let from = self.instants.partition_point(|i| i.time < *time);
+        let count = self.instants[from..].iter().take_while(|i| i.time == *time).count();
+        &self.instants[from..from + count]
     }
 }
 

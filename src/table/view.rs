@@ -278,12 +278,12 @@ fn slice(
 /// What completed replacecommits of the active timeline hide. (Archived ones hide nothing: a replacecommit is archived
 /// only when its replaced files are gone.)
 async fn replaced_groups(table: &Table, timeline: &Timeline) -> Result<BTreeSet<FileGroupId>> {
-    let reads = timeline.completed_replacements().map(|instant| table.commit_metadata(instant));
+    let reads = timeline.completed_replacements().map(|instant| table.commit_summary(instant));
     let mut replaced = BTreeSet::new();
     let mut reads = futures::stream::iter(reads).buffer_unordered(CONCURRENCY);
-    while let Some(metadata) = reads.try_next().await? {
-        for (partition, file_ids) in metadata.partition_to_replace_file_ids.unwrap_or_default() {
-            replaced.extend(file_ids.into_iter().map(|id| (partition.clone(), id)));
+    while let Some(summary) = reads.try_next().await? {
+        for (partition, file_ids) in summary.metadata.partition_to_replace_file_ids.iter().flatten() {
+            replaced.extend(file_ids.iter().map(|id| (partition.clone(), id.clone())));
         }
     }
     Ok(replaced)

@@ -68,7 +68,8 @@ pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> Writ
 /// For what touches no files.
 pub(crate) fn context_without_table(operation: Operation) -> WriteContext {
     let storage = Storage::open(&std::env::temp_dir().to_string_lossy()).unwrap();
-    let table = Table { storage, properties: TableProperties::default(), zone_override: None };
+    let table =
+        Table { storage, properties: TableProperties::default(), zone_override: None, summaries: Default::default() };
     context(table, "20240102000000000", operation)
 }
 
@@ -76,7 +77,10 @@ pub(crate) fn context_without_table(operation: Operation) -> WriteContext {
 pub(crate) fn table() -> (tempfile::TempDir, Table) {
     let folder = tempfile::tempdir().unwrap();
     let storage = Storage::open(&folder.path().to_string_lossy()).unwrap();
-    (folder, Table { storage, properties: TableProperties::default(), zone_override: None })
+    (
+        folder,
+        Table { storage, properties: TableProperties::default(), zone_override: None, summaries: Default::default() },
+    )
 }
 
 /// Runs `work` on a blocking thread of a runtime, as handles are.
