@@ -65,12 +65,12 @@ impl LogReader {
     pub fn pieces(&self, block: &Block, piece: usize) -> Result<impl Iterator<Item = Result<AvroPiece>> + '_> {
         let kind = if block.kind == BlockKind::AvroData { readable(block) } else { Err(not_read(block)) };
         kind.map_err(|e| self.in_block(block, e))?;
-        Pieces::new(self.scanner.source(), block, piece as u64)
+        Pieces::new(&self.scanner, block, piece as u64)
     }
 
     /// An error in a block's content, with the file's name and the block's place.
     pub fn in_block(&self, block: &Block, error: BlockError) -> Error {
-        self.scanner.source().refuse(block.offset(), error)
+        self.scanner.refuse(block.offset(), error)
     }
 }
 

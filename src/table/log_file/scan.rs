@@ -54,10 +54,6 @@ impl<S: Source> Scanner<S> {
         Scanner { source, window: window.max(1), at: 0, head: Window::default(), tail: Window::default() }
     }
 
-    pub(super) fn source(&self) -> &S {
-        &self.source
-    }
-
     /// The next block, or `None` at the end. After an error, nothing more.
     pub(super) fn next_block(&mut self) -> Result<Option<Block>, S::Error> {
         let block = self.read_block();
@@ -66,14 +62,6 @@ impl<S: Source> Scanner<S> {
             _ => self.source.size(),
         };
         block
-    }
-
-    /// Bytes of the file, from what is at hand or by a read of their own.
-    pub(super) fn read(&self, range: Range<u64>) -> Result<Bytes, S::Error> {
-        match self.at_hand(&range) {
-            Some(bytes) => Ok(bytes),
-            None => self.source.read(range),
-        }
     }
 
     fn at_hand(&self, range: &Range<u64>) -> Option<Bytes> {
@@ -172,6 +160,23 @@ impl<S: Source> Scanner<S> {
     fn fetch(&self, range: &Range<u64>) -> Result<Window, S::Error> {
         let end = range.end.max(self.source.size().min(range.start.saturating_add(self.window)));
         Ok(Window { start: range.start, bytes: self.source.read(range.start..end)? })
+    }
+}
+
+/// The file, for contents: what is at hand needs no read.
+impl<S: Source> Source for Scanner<S> {
+    type Error = S::Error;
+
+    fn size(&self) -> u64 {
+        self.source.size()
+    }
+
+    fn read(&self, range: Range<u64>) -> Result<Bytes, S::Error> {
+        self.at_hand(&range).map_or_else(|| self.source.read(range), Ok)
+    }
+
+    fn refuse(&self, offset: u64, error: BlockError) -> S::Error {
+        self.source.refuse(offset, error)
     }
 }
 
