@@ -135,12 +135,16 @@ async fn an_upload_that_is_dropped_leaves_nothing() {
 #[tokio::test]
 async fn delete_removes_what_killed_uploads_left() {
     let (dir, storage) = temporary();
-    for _ in 0..2 {
-        std::mem::forget(storage.upload("p/f").unwrap());
+    // Staged, nothing has the look of a log file.
+    for (target, staged) in [("f", ["f#1", "f#2"]), (".f_1.log.1_0-0-0", ["f_1.log.1_0-0-0#1", "f_1.log.1_0-0-0#2"])] {
+        let target = format!("p/{target}");
+        for _ in 0..2 {
+            std::mem::forget(storage.upload(&target).unwrap());
+        }
+        assert_eq!(on_disk(&dir.path().join("root/p")), staged);
+        storage.delete(&target).await.unwrap();
+        assert!(on_disk(&dir.path().join("root/p")).is_empty());
     }
-    assert_eq!(on_disk(&dir.path().join("root/p")), ["f#1", "f#2"]);
-    storage.delete("p/f").await.unwrap();
-    assert!(on_disk(&dir.path().join("root/p")).is_empty());
 }
 
 #[tokio::test]

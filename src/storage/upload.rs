@@ -92,11 +92,11 @@ fn stage(target: &Path) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// `name#n`, as object_store's local file system names its own, so that both are seen as staged by both.
+/// `name#n`, as object_store's local file system names its own, so that both are seen as staged by both. A leading dot is
+/// left out: Hudi takes every `.<…>.log.<number><…>` for a log file (`FSUtils.LOG_FILE_PATTERN`, which has no end).
 fn staged_name(target: &Path, n: u32) -> PathBuf {
-    let mut name = target.as_os_str().to_owned();
-    name.push(format!("#{n}"));
-    name.into()
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!("{}#{n}", name.strip_prefix('.').unwrap_or(&name)))
 }
 
 /// Removes what killed processes left of uploads to `target`. They stage under the first free number, so the first gap
