@@ -14,6 +14,7 @@ use super::{BATCH_ROWS, Result};
 use crate::codec::avro::AvroEncoder;
 use crate::config::LogBlockFormat;
 use crate::record::{KeyedBatch, RowRef};
+use crate::storage::fault_point;
 use crate::table::base_file::BlockWriter;
 use crate::table::log_file::{
     AvroContent, BlockHeader, BlockKind, DeleteRecord, LogWriter, OrderingValue, encode_deletes,
@@ -212,6 +213,7 @@ impl<'a> AppendHandle<'a> {
         };
         let open = self.open.insert(open);
         open.writer.append(kind, &self.header, content)?;
+        fault_point("in-log-block");
         Ok(&mut open.stat)
     }
 
