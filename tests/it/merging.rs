@@ -19,9 +19,9 @@ fn each_payload_class_keeps_the_row_that_hudi_0_15_keeps() {
         ),
     ];
     let event = |id: &str, ts: i64, v: &str| row! {"id": id, "ts": ts, "v": v};
-    for (class, rule, want) in rules {
+    for ((class, rule, want), table_type) in rules.into_iter().flat_map(|rule| TABLE_TYPES.map(|kind| (rule, kind))) {
         let mut job = Job::new(BASE_SCHEMA, Model::new(&["id", "ts", "v"]).rule(rule), |call| {
-            call.flag("--payload-class", class)
+            call.flag("--payload-class", class).flag("--table-type", table_type)
         });
         job.upsert(&[1, 2, 3, 4, 5, 6].map(|i| event(&format!("k{i}"), 5, "s5")));
         job.upsert(&[
@@ -35,10 +35,14 @@ fn each_payload_class_keeps_the_row_that_hudi_0_15_keeps() {
             event("k6", 3, "x3"),
             event("k6", 4, "x4"),
         ]);
-        job.check();
+        job.check_through_compaction();
         let mut rows = oracle(SPARK_0_15).read(job.table.str());
         rows.sort_by_key(|r| r["id"].to_string());
-        assert_eq!(rows.iter().map(|r| r["v"].as_str().expect("text")).collect::<Vec<_>>(), want, "{class}");
+        assert_eq!(
+            rows.iter().map(|r| r["v"].as_str().expect("text")).collect::<Vec<_>>(),
+            want,
+            "{class}, {table_type}"
+        );
 
         // The table has recorded its rule: a call that names none keeps it.
         job.call = job.call.without("--payload-class");
@@ -53,28 +57,30 @@ fn a_row_flagged_as_deleted_deletes() {
     needs_peers!();
     const SCHEMA: &str = r#"{"type":"record","name":"R","fields":[{"name":"id","type":"string"},{"name":"ts","type":"long"},{"name":"qty","type":["null","int"],"default":null},
  {"name":"_hoodie_is_deleted","type":["null","boolean"],"default":null}]}"#;
-    let model = Model::new(&["id", "ts", "qty", "_hoodie_is_deleted"]).rule(Rule::EventTime);
-    let mut job = Job::new(SCHEMA, model, |call| {
-        call.flag("--payload-class", "org.apache.hudi.common.model.DefaultHoodieRecordPayload")
-    });
-    job.upsert(&[
-        row! {"id": "a", "ts": 1, "qty": 5},
-        row! {"id": "b", "ts": 1, "qty": 7},
-        row! {"id": "b", "ts": 2, "_hoodie_is_deleted": true},
-        row! {"id": "d", "ts": 1, "qty": 1, "_hoodie_is_deleted": false},
-    ]);
-    job.check();
-    job.upsert(&[
-        row! {"id": "a", "ts": 2, "_hoodie_is_deleted": true},
-        row! {"id": "d", "ts": 0, "_hoodie_is_deleted": true},
-    ]);
-    job.check();
-    job.upsert(&[row! {"id": "z", "ts": 1, "_hoodie_is_deleted": true}]);
-    job.check();
-    job.upsert(&[row! {"id": "a", "ts": 9, "qty": 3}]);
-    job.check();
-    assert_eq!(job.model.len(), 2);
-    oracle(SPARK_0_15).validate(job.table.str(), false);
+    for table_type in TABLE_TYPES {
+        let model = Model::new(&["id", "ts", "qty", "_hoodie_is_deleted"]).rule(Rule::EventTime);
+        let mut job = Job::new(SCHEMA, model, |call| {
+            call.flag("--payload-class", "org.apache.hudi.common.model.DefaultHoodieRecordPayload")
+                .flag("--table-type", table_type)
+        });
+        job.upsert(&[
+            row! {"id": "a", "ts": 1, "qty": 5},
+            row! {"id": "b", "ts": 1, "qty": 7},
+            row! {"id": "b", "ts": 2, "_hoodie_is_deleted": true},
+            row! {"id": "d", "ts": 1, "qty": 1, "_hoodie_is_deleted": false},
+        ]);
+        job.check();
+        job.upsert(&[
+            row! {"id": "a", "ts": 2, "_hoodie_is_deleted": true},
+            row! {"id": "d", "ts": 0, "_hoodie_is_deleted": true},
+        ]);
+        job.check();
+        job.upsert(&[row! {"id": "z", "ts": 1, "_hoodie_is_deleted": true}]);
+        job.check();
+        job.upsert(&[row! {"id": "a", "ts": 9, "qty": 3}]);
+        assert_eq!(job.model.len(), 2);
+        job.check_through_compaction();
+    }
 }
 
 #[test]

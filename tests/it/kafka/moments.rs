@@ -11,10 +11,12 @@ fn time_stamps_keep_their_value_and_their_unit() {
         call.flag("--transformer-class", "SqlQueryBasedTransformer")
             .conf("hoodie.streamer.transformer.sql", "SELECT * FROM <SRC>")
     };
-    for transformed in [false, true] {
+    for (transformed, table_type) in [(false, TABLE_TYPES[0]), (true, TABLE_TYPES[0]), (false, TABLE_TYPES[1])] {
         let topic = Broker::shared().topic("tick", 1);
-        let mut job =
-            KafkaJob::new(topic, TICKS, Model::new(&TICK_COLUMNS), |call| if transformed { sql(call) } else { call });
+        let mut job = KafkaJob::new(topic, TICKS, Model::new(&TICK_COLUMNS), |call| {
+            let call = call.flag("--table-type", table_type);
+            if transformed { sql(call) } else { call }
+        });
         let mut round = |op: &str, written: &[Row], read: &[Row]| {
             job.topic.send(0, written);
             let instant = job.round(op);
@@ -26,7 +28,13 @@ fn time_stamps_keep_their_value_and_their_unit() {
         round("UPSERT", &ticks_written(1), &ticks_read(1));
         round("UPSERT", &ticks_written(2)[..1], &ticks_read(2)[..1]);
         round("BULK_INSERT", &[tick_written("r6", 3)], &[tick_read("r6", 3)]);
-        job.check();
+        for log in job.table.log_files() {
+            let bytes = std::fs::read(job.table.path.join(&log)).expect("read a log file");
+            let units =
+                ["timestamp-millis", "timestamp-micros"].map(|unit| String::from_utf8_lossy(&bytes).contains(unit));
+            assert_eq!(units, [true, true], "the schema of {log}");
+        }
+        job.check_through_compaction();
         for file in job.table.base_files() {
             assert_eq!(unit(&job.table, &file, "tm"), "MILLIS", "of tm in {file}");
             assert_eq!(unit(&job.table, &file, "tu"), "MICROS", "of tu in {file}");

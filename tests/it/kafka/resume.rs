@@ -30,6 +30,30 @@ fn commits_that_carry_no_position_are_stepped_over() {
     job.makes_no_instant(&call);
 }
 
+/// Case 01, the variant for merge-on-read: Spark's compaction is the newest commit, and carries none.
+#[test]
+fn a_compaction_carries_no_position() {
+    needs_peers!();
+    let model = Model::new(&["id", "ts", "v"]);
+    let mut job = KafkaJob::new(Broker::shared().topic("parcels", 1), BASE_SCHEMA, model, |call| {
+        call.flag("--table-type", "MERGE_ON_READ")
+    });
+    job.upsert(&[event("p0", 1), event("p1", 2)]);
+    let held_by = job.upsert(&[event("p1", 3)]);
+    job.stands_at(&[3]);
+    oracle(SPARK_0_15).service(job.table.str(), "compact", &["hoodie.compact.inline.max.delta.commits=1"]);
+    assert_eq!(job.table.last_commit(), job.table.compactions()[0], "Spark compacted");
+
+    let rows = [event("p3", 4), event("p0", 5)];
+    job.topic.send(0, &rows);
+    job.call.run().ok().says(&[&job.topic.position(&[3]), &held_by]);
+    let instant = job.table.last_write();
+    assert_eq!(job.table.commit_metadata(&instant)["operationType"], "UPSERT");
+    job.model.upsert(&instant, &rows);
+    job.stands_at(&[5]);
+    job.check_through_compaction();
+}
+
 #[test]
 fn a_table_that_another_program_made_is_taken_up_with_a_warning() {
     needs_peers!();

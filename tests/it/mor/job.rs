@@ -92,12 +92,6 @@ impl MorJob {
         run
     }
 
-    /// `hudi-streamer compact` over this table.
-    pub fn compact(&self, words: &[&str]) -> Streamer {
-        let call = Streamer::bare().flag("--target-base-path", &self.table.path).after(&["compact"]);
-        words.iter().fold(call, |call, word| call.switch(word))
-    }
-
     /// Whether the next delta commit is the fifth since the last compaction.
     pub fn compaction_is_due(&self) -> bool {
         let last = self.table.compactions().pop().unwrap_or_default();

@@ -67,8 +67,7 @@ fn what_spark_left_is_folded_as_hudi_0_15_folds_it() {
         job.spark_deletes(SPARK_0_15, &keys(5..8, 1));
         job.spark_upserts(SPARK_0_15, &[event(5, 90), event(6, 10), gone(7, 10)]);
         job.model.check_read_by(SPARK_0_15, &job.table, &job.table.delta_commits()[..2]);
-        let compact =
-            job.compact(&["--mode", "schedule-and-execute"]).conf("hoodie.compact.inline.max.delta.commits", "1");
+        let compact = job.compact("scheduleAndExecute");
         job.run(&compact);
         assert_eq!(job.table.compactions().len(), 1);
         job.check();

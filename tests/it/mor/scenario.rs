@@ -92,7 +92,7 @@ fn a_table_lives_through_everything_and_every_reader_sees_the_model() {
         job.spark_upserts(SPARK_0_15, &[event(3, turn * 10 + 8)]);
         job.check();
         if by_command {
-            let execute = job.compact(&["--mode", "execute"]);
+            let execute = job.compact("execute");
             job.run(&execute);
         } else {
             job.upsert(&[event(4, turn * 10 + 8)]);

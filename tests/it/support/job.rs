@@ -1,6 +1,9 @@
 //! A job in the making: files go in, rounds run, and the model keeps pace with the table.
 
-use super::{Model, Row, Run, Scratch, Streamer, Table};
+use super::{Model, Row, Run, SPARK_0_15, Scratch, Streamer, Table, oracle};
+
+/// What a row becomes must not depend on them.
+pub const TABLE_TYPES: [&str; 2] = ["COPY_ON_WRITE", "MERGE_ON_READ"];
 
 /// Modification time of the first input file; each further one is a second newer.
 pub const BASE_TIME_MS: u64 = 1_700_000_000_000;
@@ -73,11 +76,20 @@ impl<M> Job<M> {
     /// As [`Job::round`], with another call.
     #[track_caller]
     pub fn commits(&self, call: &Streamer) -> String {
-        let before = self.table.commits().len();
+        let before = self.table.writes().len();
         let run = call.run().ok();
-        let commits = self.table.commits();
+        let commits = self.table.writes();
         assert!(commits.len() == before + 1, "expected one more commit than {before}, found {commits:?}\n{run}");
-        self.table.last_commit()
+        self.table.last_write()
+    }
+
+    /// `hudi-streamer compact` of this job's table, of all that has log files.
+    pub fn compact(&self, mode: &str) -> Streamer {
+        Streamer::bare()
+            .after(&["compact"])
+            .flag("--target-base-path", &self.table.path)
+            .flag("--mode", mode)
+            .conf("hoodie.compact.inline.max.delta.commits", "1")
     }
 
     /// A run that must leave the table as it is.
@@ -119,5 +131,21 @@ impl Job {
     #[track_caller]
     pub fn check(&self) {
         self.model.assert_equals(&self.table);
+    }
+
+    /// All readers see the model and nothing is at fault; in a merge-on-read table that has log files, after their
+    /// compaction too.
+    #[track_caller]
+    pub fn check_through_compaction(&self) {
+        self.check();
+        oracle(SPARK_0_15).validate(self.table.str(), false);
+        if self.table.is_merge_on_read() {
+            assert!(!self.table.log_files().is_empty(), "no row of this test is in a log file");
+            let before = self.table.compactions().len();
+            let run = self.compact("scheduleAndExecute").run().ok();
+            assert_eq!(self.table.compactions().len(), before + 1, "a compaction was due\n{run}");
+            self.check();
+            oracle(SPARK_0_15).validate(self.table.str(), false);
+        }
     }
 }

@@ -18,7 +18,7 @@ mod trips;
 pub use compare::{META, assert_rows, text};
 pub use golden::Golden;
 pub use http::{Exposition, http_get};
-pub use job::{BASE_TIME_MS, Job};
+pub use job::{BASE_TIME_MS, Job, TABLE_TYPES};
 pub use kafka::{Broker, End, KafkaJob, Message, Registry, Topic};
 pub use model::{Model, Rule};
 pub use oracle::{HUDI_RS, READERS, Reader, SPARK_0_15, SPARK_1_0, oracle, peers_enabled};

@@ -35,6 +35,20 @@ impl Table {
         self.instants(&["commit", "replacecommit", "deltacommit"])
     }
 
+    pub fn is_merge_on_read(&self) -> bool {
+        fs::read_to_string(self.path.join(".hoodie/hoodie.properties"))
+            .is_ok_and(|text| text.contains("=MERGE_ON_READ"))
+    }
+
+    /// As [`Table::commits`], without compactions, which bring no rows and carry no checkpoint.
+    pub fn writes(&self) -> Vec<String> {
+        if self.is_merge_on_read() { self.delta_commits() } else { self.commits() }
+    }
+
+    pub fn last_write(&self) -> String {
+        self.writes().pop().unwrap_or_else(|| panic!("no completed commit in {}", self.str()))
+    }
+
     /// Instants of completed delta commits, oldest first.
     pub fn delta_commits(&self) -> Vec<String> {
         self.instants(&["deltacommit"])
@@ -94,7 +108,7 @@ impl Table {
 
     /// The newest commit's checkpoint.
     pub fn checkpoint(&self) -> String {
-        self.checkpoint_of(&self.last_commit())
+        self.checkpoint_of(&self.last_write())
     }
 
     /// A commit's checkpoint; both spellings must say the same.
