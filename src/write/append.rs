@@ -49,6 +49,7 @@ pub(super) fn append(run: &Arc<Run>, batches: &[KeyedBatch], task: &AppendTask) 
     }
     handle.count_deleting_records(changes.deleting_records);
     handle.delete(batches, changes.deletes)?;
+    handle.delete(batches, changes.tombstones)?;
     handle.finish()
 }
 

@@ -23,8 +23,10 @@ pub(super) struct Changes {
     pub records: Vec<RowRef>,
     /// Of the records so many say `_hoodie_is_deleted`.
     pub deleting_records: u64,
-    /// Deletes after the records.
+    /// Deletes after the records, with the values of their ordering field.
     pub deletes: Vec<(RowRef, OrderingValue)>,
+    /// Deletes after the records, whatever is stored. In a block of their own: hudi-rs reads none of mixed types.
+    pub tombstones: Vec<(RowRef, OrderingValue)>,
 }
 
 impl Changes {
@@ -33,7 +35,12 @@ impl Changes {
     pub fn of(context: &WriteContext, batches: &[KeyedBatch], task: &AppendTask) -> Changes {
         // Readers order by the table's own field: without one, arrival decides.
         let ordered = context.table.properties.precombine_field().is_some();
-        let flags_stay = context.rule.needs_stored_ordering();
+        let value_of = |row: RowRef| {
+            let ordering = batches[row.batch as usize].ordering.as_ref().filter(|_| ordered)?;
+            let row = row.row as usize;
+            ordering.is_valid(row).then(|| ordering_value(ordering, row))
+        };
+        let by_event_time = context.rule.needs_stored_ordering();
         let mut changes = Changes::default();
         for &row in &task.rows {
             let (batch, at) = (&batches[row.batch as usize], row.row as usize);
@@ -44,20 +51,27 @@ impl Changes {
                     changes.reborn.push((row, BY_ARRIVAL));
                     changes.records.push(row);
                 }
-                (true, true) => changes.deletes.push((row, BY_ARRIVAL)),
-                (true, false) if flags_stay => {
+                (true, true) => changes.tombstones.push((row, BY_ARRIVAL)),
+                (true, false) if by_event_time => {
                     changes.records.push(row);
                     changes.deleting_records += 1;
                 }
-                (true, false) => {
-                    let value =
-                        batch.ordering.as_ref().filter(|_| ordered).map(|ordering| ordering_value(ordering, at));
-                    changes.deletes.push((row, value.unwrap_or(BY_ARRIVAL)));
-                }
+                (true, false) => changes.delete(row, value_of(row)),
             }
         }
-        changes.deletes.extend(task.moved_away.iter().map(|row| (*row, BY_ARRIVAL)));
+        // A rule that compares has let the row win already, and its value holds also against what is still to come. Under
+        // the other the stored record goes however new it is.
+        for &row in &task.moved_away {
+            changes.delete(row, value_of(row).filter(|_| by_event_time));
+        }
         changes
+    }
+
+    fn delete(&mut self, row: RowRef, value: Option<OrderingValue>) {
+        match value {
+            Some(value) => self.deletes.push((row, value)),
+            None => self.tombstones.push((row, BY_ARRIVAL)),
+        }
     }
 }
 
