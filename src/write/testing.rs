@@ -10,7 +10,7 @@ use crate::record::MergeRule;
 use crate::schema::TableSchema;
 use crate::storage::Storage;
 use crate::table::base_file::Reader;
-use crate::table::{BaseFile, FileSlice, FileSystemView, InstantTime, Table, TableProperties};
+use crate::table::{BaseFile, FileSlice, FileSystemView, InstantTime, MERGE_ON_READ, NewTable, Table, TableProperties};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int64Type;
 use std::sync::Arc;
@@ -71,6 +71,13 @@ pub(crate) fn context_without_table(operation: Operation) -> WriteContext {
     let table =
         Table { storage, properties: TableProperties::default(), zone_override: None, summaries: Default::default() };
     context(table, "20240102000000000", operation)
+}
+
+/// Of a merge-on-read table ordered by `value`.
+pub(crate) fn merge_on_read() -> TableProperties {
+    let precombine = Some("value".to_string());
+    let table_type = MERGE_ON_READ.to_string();
+    TableProperties::for_new_table(&NewTable { name: "t".into(), table_type, precombine, ..NewTable::default() })
 }
 
 /// A table in a folder of its own, which goes with the first value.

@@ -1,6 +1,7 @@
 use super::*;
+use crate::config::PayloadClass;
 use crate::index::{Move, TaggedRow};
-use crate::table::{BaseFile, InstantTime};
+use crate::table::{BaseFile, InstantTime, LogFile, LogFileName};
 use crate::write::testing::{self, slice, view};
 
 const AVERAGE: u64 = 100;
@@ -151,4 +152,122 @@ fn inserts_keep_duplicates_in_small_files_unless_told_otherwise() {
     assert!(!merges_by_key(Operation::Insert, true));
     assert!(merges_by_key(Operation::Insert, false));
     assert!(merges_by_key(Operation::Upsert, true));
+}
+
+/// A context of a merge-on-read table, sized as [`context`].
+fn merge_on_read(operation: Operation) -> WriteContext {
+    let mut context = context(operation);
+    context.table.properties = testing::merge_on_read();
+    context
+}
+
+fn with_log(mut slice: FileSlice) -> FileSlice {
+    let name = LogFileName {
+        file_id: slice.file_id.clone(),
+        base_instant: slice.base_instant.clone(),
+        version: 1,
+        token: Some("0-0-0".into()),
+        cdc: false,
+    };
+    slice.log_files.push(LogFile { name, size: 1 });
+    slice
+}
+
+fn view_of(slices: Vec<FileSlice>) -> FileSystemView {
+    let mut view = FileSystemView::default();
+    view.partitions.insert("p".to_string(), slices);
+    view
+}
+
+#[test]
+fn merge_on_read_packs_inserts_into_the_smallest_file_without_logs() {
+    let file = |id: &str, size| slice(&base_file("p", id, size));
+    let pending = |mut slice: FileSlice| {
+        slice.pending_compaction = InstantTime::parse("20240102000000000");
+        slice
+    };
+    let cases: &[(&str, usize, Vec<FileSlice>, &[&str])] = &[
+        ("the smallest, and no other", 1, vec![file("a", 400), file("b", 300)], &["b +7 -0", "new p 5"]),
+        ("as many as are allowed", 2, vec![file("a", 400), file("b", 300)], &["b +7 -0", "a +5 -0"]),
+        ("none", 0, vec![file("a", 400)], &["new p 10", "new p 2"]),
+        ("a new base file would hide its log", 1, vec![with_log(file("a", 1))], &["new p 10", "new p 2"]),
+        ("the next, then", 1, vec![with_log(file("a", 1)), file("b", 400)], &["b +6 -0", "new p 6"]),
+        ("it waits for its compaction", 1, vec![pending(file("a", 1))], &["new p 10", "new p 2"]),
+    ];
+    for (name, candidates, slices, want) in cases {
+        let mut context = merge_on_read(Operation::Upsert);
+        context.config.small_file_limit_explicit = true;
+        context.config.small_file_candidates = *candidates;
+        let plan = assign(&context, new_rows("p", 12), &view_of(slices.clone())).unwrap();
+        assert_eq!(summary(&plan), *want, "{name}");
+    }
+}
+
+#[test]
+fn without_a_limit_of_the_users_a_file_is_small_beside_what_comes() {
+    const MIB: u64 = 1 << 20;
+    let cases = [
+        ("small whatever comes", 4 * MIB - 1, 1, true),
+        ("large beside one row", 4 * MIB, 1, false),
+        ("small beside a sixth of it", 6 * MIB, 10_000, true),
+        ("large beside an eighth of it and less", 9 * MIB, 10_000, false),
+        ("no smaller than the limit", 100 * MIB, 1_000_000, false),
+    ];
+    for (name, size, rows, want) in cases {
+        for merge_on_read_table in [true, false] {
+            let mut context = testing::context_without_table(Operation::Upsert);
+            context.average_record_size = AVERAGE;
+            if merge_on_read_table {
+                context.table.properties = testing::merge_on_read();
+            }
+            let files = view(&[base_file("p", "a", size)]);
+            let plan = assign(&context, new_rows("p", rows), &files).unwrap();
+            let packed = plan.tasks.iter().any(|task| matches!(task, Task::Merge(_)));
+            let want = if merge_on_read_table { want } else { size < 100 * MIB };
+            assert_eq!(packed, want, "{name}, merge-on-read: {merge_on_read_table}");
+            context.config.small_file_limit_explicit = true;
+            let plan = assign(&context, new_rows("p", rows), &files).unwrap();
+            let packed = plan.tasks.iter().any(|task| matches!(task, Task::Merge(_)));
+            assert_eq!(packed, size < 100 * MIB, "{name}: the user's own limit is Hudi's rule");
+        }
+    }
+}
+
+#[test]
+fn updates_go_to_logs_unless_their_group_is_rewritten_for_inserts() {
+    let groups = vec![slice(&base_file("p", "f0", 100)), with_log(slice(&base_file("p", "f1", 100)))];
+    let tagged = || {
+        let batch = testing::keyed(&[("a", "p", 1), ("b", "p", 2), ("c", "p", 3), ("d", "q", 4)]);
+        let to = |at, group| TaggedRow { row: row(at), group };
+        let rows = vec![to(0, Some(0)), to(1, Some(1)), to(2, None), to(3, None)];
+        let moves = vec![Move { row: row(3), group: 1 }];
+        Tagged { batches: vec![batch], rows, groups: groups.clone(), moves }
+    };
+    let plan = assign(&merge_on_read(Operation::Upsert), tagged(), &view_of(groups.clone())).unwrap();
+    assert_eq!(summary(&plan), ["f0 +2 -0", "log of f1 +1 -1", "new q 1"]);
+
+    let mut compacting = groups.clone();
+    compacting[0].pending_compaction = InstantTime::parse("20240102000000000");
+    let tagged = Tagged { groups: compacting.clone(), ..tagged() };
+    let plan = assign(&merge_on_read(Operation::Upsert), tagged, &view_of(compacting)).unwrap();
+    assert_eq!(summary(&plan), ["log of f0 +1 -0", "log of f1 +1 -1", "new p 1", "new q 1"]);
+    let on: Vec<_> = plan.workload_profile().stats().map(|stat| stat.prev_commit.clone()).collect();
+    assert_eq!(on, ["null", "20240102000000000", "20240101000000000", "null"], "where a rollback finds the logs");
+}
+
+#[test]
+fn a_reborn_row_rewrites_its_group_where_the_rule_would_compare_it() {
+    for (rule, slice, want) in [
+        (PayloadClass::OverwriteWithLatest, slice(&base_file("p", "f0", 100)), "log of f0 +1 -0"),
+        (PayloadClass::DefaultHoodieRecord, slice(&base_file("p", "f0", 100)), "f0 +1 -0"),
+    ] {
+        let mut context = merge_on_read(Operation::Upsert);
+        context.rule = MergeRule(rule);
+        let mut batch = testing::keyed(&[("a", "p", 1)]);
+        batch.ordering = batch.ordering.map(|values| arrow::array::new_null_array(values.data_type(), 1));
+        let rows = vec![TaggedRow { row: row(0), group: Some(0) }];
+        let tagged = Tagged { batches: vec![batch], rows, groups: vec![slice.clone()], moves: vec![] };
+        let plan = assign(&context, tagged, &view_of(vec![slice])).unwrap();
+        assert_eq!(summary(&plan), [want], "{rule:?}");
+    }
 }

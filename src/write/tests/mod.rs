@@ -1,5 +1,6 @@
 //! The room's behaviour on real files.
 
+mod append;
 mod bulk;
 mod merge;
 mod upsert;
