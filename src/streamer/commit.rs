@@ -89,7 +89,7 @@ impl Streamer {
         report.begun_ms = chrono::Utc::now().timestamp_millis();
         let context = self.write_context(table.clone(), timeline, time.clone(), schemas).await?;
         table.request(&time, table.write_action()).await?;
-        let written = self.write_and_complete(work, rejects, &context, timeline, schemas, stages, report).await;
+        let written = self.write_and_complete(work, rejects, &context, schemas, stages, report).await;
         let failure = match written {
             Ok(statuses) => {
                 report.completed_ms = chrono::Utc::now().timestamp_millis();
@@ -135,6 +135,7 @@ impl Streamer {
             )
             .await?;
         Ok(Arc::new(WriteContext {
+            timeline: Arc::new(timeline.clone()),
             instant,
             config: config.clone(),
             index: self.config.index.clone(),
@@ -155,7 +156,6 @@ impl Streamer {
         work: Work,
         rejects: Option<&Rejects>,
         context: &Arc<WriteContext>,
-        timeline: &Timeline,
         schemas: &Schemas,
         stages: &mut Stages,
         report: &RoundReport,
@@ -211,7 +211,7 @@ impl Streamer {
             stages.enter("commit");
         }
         fault_point("before-complete");
-        overtaken::check(table, timeline, &statuses).await?;
+        overtaken::check(table, &context.timeline, &statuses).await?;
         table.complete(&context.instant, action, metadata.to_json()).await?;
         Ok(statuses)
     }

@@ -7,7 +7,7 @@ use super::{BATCH_ROWS, Error, Result, WriteContext};
 use crate::index::pool;
 use crate::slice::{self, LogTotals, SliceOptions};
 use crate::storage::fault_point;
-use crate::table::{CompactionTotals, FileSlice, MarkerType, Timeline};
+use crate::table::{CompactionTotals, FileSlice, MarkerType};
 use std::sync::Arc;
 
 /// Writes the base file of each slice under the context's instant, `workers` at a time; `memory`: bytes for log rows, of
@@ -15,7 +15,6 @@ use std::sync::Arc;
 /// instant needs a base file. After the first failure no file is begun any more.
 pub async fn compact(
     context: Arc<WriteContext>,
-    timeline: Arc<Timeline>,
     slices: Vec<FileSlice>,
     workers: usize,
     memory: usize,
@@ -30,20 +29,20 @@ pub async fn compact(
     let run = Arc::new(Run::new(context));
     pool::run(workers, &run.stop.clone(), slices, move |slice| {
         run.check_cancelled()?;
-        let status = fold(&run, &timeline, &slice, &options)?;
+        let status = fold(&run, &slice, &options)?;
         fault_point("in-compaction");
         Ok::<_, Error>(status)
     })
     .await
 }
 
-fn fold(run: &Arc<Run>, timeline: &Timeline, slice: &FileSlice, options: &SliceOptions) -> Result<WriteStatus> {
+fn fold(run: &Arc<Run>, slice: &FileSlice, options: &SliceOptions) -> Result<WriteStatus> {
     let (kind, prev_commit) = match &slice.base_file {
         Some(base) => (MarkerType::Merge, base.instant.to_string()),
         None => (MarkerType::Create, "null".to_string()),
     };
     let folded = || -> Result<DataFile> {
-        let mut merged = slice::merge(&run.context.table, timeline, slice, options)?;
+        let mut merged = slice::merge(&run.context.table, &run.context.timeline, slice, options)?;
         let mut file = DataFile::create(run, &slice.partition, &slice.file_id, kind)?;
         file.stat().prev_commit = prev_commit;
         for batch in &mut merged {

@@ -37,7 +37,7 @@ use crate::config::{IndexConfig, Operation, WriteConfig};
 use crate::index::KeyCache;
 use crate::record::MergeRule;
 use crate::schema::TableSchema;
-use crate::table::{InstantTime, Table};
+use crate::table::{InstantTime, Table, Timeline};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +49,8 @@ const BATCH_ROWS: usize = 8192;
 #[derive(Debug, Clone)]
 pub struct WriteContext {
     pub table: Table,
+    /// What the file groups were chosen by: whose blocks in their logs count.
+    pub timeline: Arc<Timeline>,
     pub instant: InstantTime,
     pub config: WriteConfig,
     pub index: IndexConfig,

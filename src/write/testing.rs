@@ -27,6 +27,7 @@ pub(crate) fn schema() -> TableSchema {
 pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> WriteContext {
     WriteContext {
         table,
+        timeline: Arc::default(),
         instant: InstantTime::parse(instant).unwrap(),
         config: WriteConfig {
             parquet: ParquetConfig {

@@ -16,7 +16,7 @@ use crate::observe::CompactionReport;
 use crate::schema::TableSchema;
 use crate::service::{Error, Result, rollback_compaction};
 use crate::storage::fault_point;
-use crate::table::{Action, CommitMetadata, InstantTime, Markers, State};
+use crate::table::{Action, CommitMetadata, InstantTime, Markers, State, Timeline};
 use crate::write::{self, WriteContext, WriteStatus};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -52,12 +52,10 @@ impl Compactor {
         let slices = plan::slices(&self.table, &plan, &path).await?;
         let no_schema = || Error::CompactionPlan { path, why: "the table has no schema".to_string() };
         let schema = self.table.latest_schema(&timeline).await?.ok_or_else(no_schema)?;
-        let context = Arc::new(self.context(time, TableSchema::from_avro(&schema)?));
+        let context = Arc::new(self.context(timeline, time, TableSchema::from_avro(&schema)?));
 
         self.table.mark_inflight(time, Action::Compaction, Bytes::new()).await?;
-        let timeline = Arc::new(timeline);
-        let statuses =
-            write::compact(context.clone(), timeline, slices, self.config.workers, self.config.memory).await?;
+        let statuses = write::compact(context.clone(), slices, self.config.workers, self.config.memory).await?;
         write::finalize(&context, &statuses).await?;
         fault_point("before-compaction-complete");
         heartbeat.check().await?;
@@ -70,9 +68,10 @@ impl Compactor {
         Ok(Some(CompactionReport { took: started.elapsed(), ..report(time, &statuses) }))
     }
 
-    fn context(&self, instant: &InstantTime, schema: TableSchema) -> WriteContext {
+    fn context(&self, timeline: Timeline, instant: &InstantTime, schema: TableSchema) -> WriteContext {
         WriteContext {
             table: self.table.clone(),
+            timeline: Arc::new(timeline),
             instant: instant.clone(),
             config: self.write.clone(),
             index: self.index.clone(),
