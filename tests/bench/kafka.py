@@ -23,20 +23,12 @@ import time
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-PEERS = os.path.join(ROOT, "tests", "peers")
-SVC = os.path.join(PEERS, "services", "svc")
-CACHE = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
+import common
+
+SVC = os.path.join(common.PEERS, "services", "svc")
 EVENT = {"type": "record", "name": "Event", "fields": [
     {"name": "id", "type": "string"}, {"name": "ts", "type": "long"}, {"name": "status", "type": "string"},
     {"name": "zone", "type": "int"}, {"name": "fare", "type": "double"}, {"name": "note", "type": ["null", "string"], "default": None}]}
-
-
-def binary():
-    subprocess.run(["cargo", "build", "--release"], cwd=ROOT, check=True)
-    metadata = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=ROOT, check=True, capture_output=True)
-    return os.path.join(json.loads(metadata.stdout)["target_directory"], "release", "hudi-streamer")
 
 
 def topic(broker, name, partitions):
@@ -71,28 +63,12 @@ def job(program, table, broker, name, schema, key, partition, conf, flags):
             "hoodie.datasource.write.partitionpath.field": partition, **conf}
     return [program, "--table-type", "COPY_ON_WRITE", "--target-base-path", table, "--target-table", "trips", "--op", "UPSERT",
             "--source-class", "JsonKafkaSource", "--source-ordering-field", "ts", "--schemaprovider-class", "FilebasedSchemaProvider",
-            "--no-progress", *flags, *[x for k, v in conf.items() for x in ("--hoodie-conf", f"{k}={v}")]]
-
-
-def measure(argv):
-    """Wall seconds, CPU seconds and peak resident megabytes of one process."""
-    begin = time.monotonic()
-    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    log = child.stderr.read().decode(errors="replace")
-    _, status, usage = os.wait4(child.pid, 0)
-    wall = time.monotonic() - begin
-    if status:
-        sys.exit(f"{' '.join(argv)}\n{log[-4000:]}")
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, log.count("round committed")
+            "--no-progress", *flags, *common.conf(conf)]
 
 
 def throughput(a, program, broker):
-    folder = os.path.join(a.work, f"trips-{2 * a.rows}")
-    if not os.path.exists(os.path.join(folder, "fresh")):
-        subprocess.run([os.path.join(PEERS, "bench", "data"), folder, str(2 * a.rows)], check=True)
+    folder = common.trips(a.work, 2 * a.rows)
     schema = os.path.join(folder, "trip.avsc")
-    with open(schema, "w") as f:
-        subprocess.run([sys.executable, os.path.join(PEERS, "gen"), "--avro-schema"], stdout=f, check=True)
     name = topic(broker, f"ours-{os.getpid()}", 4)
     begin = time.monotonic()
     rows = fill(broker, name, sorted(glob.glob(os.path.join(folder, "base-*.json")))[:4])
@@ -103,33 +79,15 @@ def throughput(a, program, broker):
         flags = ["--continuous", "--source-limit", str(rows // commits), "--post-write-termination-strategy-class",
                  "NoNewDataTerminationStrategy"]
         conf = {"max.rounds.without.new.data.to.shutdown": 1, "hoodie.streamer.source.kafka.round.max.bytes": 0}
-        wall, cpu, peak, made = measure(job(program, table, broker, name, schema, "trip_id", "dt", conf, flags))
+        found[commits], log = common.measure(job(program, table, broker, name, schema, "trip_id", "dt", conf, flags))
+        made = log.count("round committed")
         assert made == commits, (made, commits)
-        found[commits] = (wall, cpu, peak)
     shutil.rmtree(table, ignore_errors=True)
-    theirs = {} if a.ours_only else spark(a, folder, broker)
-    print(f"\n{os.cpu_count()} cores; load {os.getloadavg()[0]:.1f}; a cell: wall s / CPU s / peak MB, rows a second\n")
-    print("| commits | rows | hudi-streamer | Hudi 0.15.0 on Spark | times as fast | CPU | memory |\n|---:|---:|---|---|---:|---:|---:|")
-    cell = lambda x: f"{x[0]:.2f} / {x[1]:.1f} / {x[2]:,.0f}, {rows / x[0]:,.0f}/s"
-    for commits, mine in found.items():
-        other, ratios = "", ["", "", ""]
-        if commits in theirs:
-            its = theirs[commits]
-            other, ratios = cell(its), [f"{its[0] / mine[0]:.1f}", f"1/{its[1] / mine[1]:.1f}", f"1/{its[2] / mine[2]:.1f}"]
-        print(f"| {commits} | {rows:,} | {cell(mine)} | {other} | {' | '.join(ratios)} |")
-
-
-def spark(a, folder, broker):
-    peers = os.environ.get("HUDI_PEERS") or os.path.join(CACHE, "hudi-peers")
-    subprocess.run([os.path.join(PEERS, "setup"), "kafka"], check=True)
-    results = os.path.join(a.work, "spark-kafka.jsonl")
-    if os.path.exists(results):
-        os.remove(results)
-    subprocess.run([os.path.join(peers, "venv", "bin", "python"), os.path.join(PEERS, "bench", "spark_bench.py"), "--hudi", "0.15.0",
-                    "--metadata", "off", "--records", str(2 * a.rows), "--kinds", "cow", "--data", folder, "--work", a.work, "--results", results,
-                    "--kafka", broker], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "ORACLE_LOG": "OFF", "HUDI_PEERS": peers})
-    lines = {x["step"]: x for x in map(json.loads, open(results))}
-    return {n: tuple(lines[f"kafka cow upsert, {n} commits"][k] for k in ("wall_s", "cpu_s", "peak_rss_mb")) for n in (1, 10)}
+    theirs = {}
+    if not a.ours_only:
+        theirs = common.spark(folder, a.work, 2 * a.rows, "--kinds", "cow", "--kafka", broker, setup=["kafka"])
+        theirs = {n: theirs[f"kafka cow upsert, {n} commits"] for n in found}
+    common.print_table("commits", [(n, rows) for n in found], found, theirs)
 
 
 def latency(a, program, broker):
@@ -211,10 +169,10 @@ def main():
     p.add_argument("--codec", default="snappy")
     p.add_argument("--skip", choices=["throughput", "latency"])
     p.add_argument("--binary", help="instead of building one")
-    p.add_argument("--work", default=os.path.join(CACHE, "hudi-streamer", "bench"))
+    p.add_argument("--work", default=common.WORK)
     a = p.parse_args()
     os.makedirs(a.work, exist_ok=True)
-    program = a.binary or binary()
+    program = a.binary or common.binary()
     peers = {**os.environ, "PEERS_DIR": os.path.join(a.work, "peers")}
     held = subprocess.Popen([SVC, "hold", "kafka"], env=peers, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     broker = held.stdout.readline().strip()
