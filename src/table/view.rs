@@ -5,8 +5,8 @@ mod tests;
 
 use super::file_name::{LogFileName, parse_base_file};
 use super::{Action, InstantTime, META_FOLDER, PARTITION_METAFILE, RequestedReplace, Result, State, Table, Timeline};
-use super::{TimelineRecord, in_folder};
-use crate::storage::{FileInfo, Listing};
+use super::{Error, TimelineRecord, in_folder};
+use crate::storage::{self, FileInfo, Listing};
 use futures::stream::{FuturesUnordered, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -299,11 +299,15 @@ async fn clustering_groups(table: &Table, timeline: &Timeline) -> Result<BTreeSe
     Ok(groups)
 }
 
-/// The groups in the plans of compactions that wait or run, which is the same to everybody else.
+/// The groups in the plans of compactions that wait or run, which is the same to everybody else. A plan that has been
+/// taken back since the timeline was read is none.
 async fn compaction_groups(table: &Table, timeline: &Timeline) -> Result<BTreeMap<FileGroupId, InstantTime>> {
     let mut groups = BTreeMap::new();
     for instant in timeline.pending(Action::Compaction) {
-        let plan = table.compaction_plan(instant).await?;
+        let plan = match table.compaction_plan(instant).await {
+            Err(Error::Storage(storage::Error::NotFound { .. })) if instant.state == State::Requested => continue,
+            plan => plan?,
+        };
         let operations = plan.operations.into_iter().flatten().filter_map(|operation| operation.group());
         groups.extend(operations.map(|group| (group, instant.time.clone())));
     }

@@ -5,7 +5,7 @@ use super::{Compactor, trigger};
 use crate::service::rollback::is_clustering;
 use crate::service::{Error, Result};
 use crate::storage::fault_point;
-use crate::table::{Action, CompactionOperation, CompactionPlan, FileGroupId, FileSlice, FileSystemView, Instant};
+use crate::table::{Action, CompactionOperation, CompactionPlan, FileSlice, FileSystemView, Instant};
 use crate::table::{InstantTime, State, Table, Timeline, TimelineRecord};
 use std::collections::BTreeSet;
 
@@ -55,7 +55,6 @@ impl Compactor {
 
     async fn choose(&self, timeline: &Timeline) -> Result<Vec<Candidate>> {
         let view = FileSystemView::load(&self.table, timeline, None).await?;
-        let in_log_compaction = log_compactions(&self.table, timeline).await?;
         let max_file_size = self.write.parquet.max_file_size;
         let candidates = view
             .partitions
@@ -63,7 +62,6 @@ impl Compactor {
             .flatten()
             .filter(|slice| !slice.log_files.is_empty() && slice.pending_compaction.is_none())
             .filter(|slice| !view.is_in_pending_clustering(&slice.partition, &slice.file_id))
-            .filter(|slice| !in_log_compaction.contains(&(slice.partition.clone(), slice.file_id.clone())))
             .map(|slice| {
                 let base = slice.base_file.as_ref().map(|base| base.size);
                 let cost = Cost::of(base, slice.log_files.iter().map(|log| log.size), max_file_size);
@@ -109,18 +107,6 @@ async fn refuse_open_writes(table: &Table, timeline: &Timeline) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// File groups whose log files a job of Hudi is about to rewrite.
-async fn log_compactions(table: &Table, timeline: &Timeline) -> Result<BTreeSet<FileGroupId>> {
-    let mut groups = BTreeSet::new();
-    for instant in timeline.pending(Action::LogCompaction) {
-        let requested = instant.in_state(State::Requested);
-        let plan = CompactionPlan::from_file(&table.read_instant(&requested).await?)
-            .map_err(|why| Error::CompactionPlan { path: table.storage.display(&requested.path()), why })?;
-        groups.extend(plan.operations.iter().flatten().filter_map(CompactionOperation::group));
-    }
-    Ok(groups)
 }
 
 fn plan_of(chosen: &[Candidate]) -> CompactionPlan {

@@ -77,25 +77,29 @@ impl Leftovers {
 
     /// `None` when one of them is no file that the instant can have made.
     fn of_paths<'a>(instant: &Instant, paths: impl Iterator<Item = &'a str>) -> Option<Leftovers> {
-        let mut files = Vec::new();
-        let mut slices = BTreeMap::<(String, String, InstantTime), BTreeSet<String>>::new();
+        let mut leftovers = Leftovers::default();
         for path in paths {
             let (partition, name) = split(path);
             if let Some(file) = DataFile::of(instant, partition, name) {
-                files.push(file);
+                leftovers.files.push(file);
                 continue;
             }
             let log = LogFileName::parse(name).filter(|_| instant.action != Action::Compaction)?;
-            let slice = slices.entry((partition.to_string(), log.file_id, log.base_instant)).or_default();
-            slice.insert(name.to_string());
+            let partition = partition.to_string();
+            let logs = [name.to_string()].into();
+            leftovers.add(LogSlice { partition, file_id: log.file_id, base_instant: log.base_instant, logs });
         }
-        let slices = slices.into_iter().map(|((partition, file_id, base_instant), logs)| LogSlice {
-            partition,
-            file_id,
-            base_instant,
-            logs,
-        });
-        Some(Leftovers { files, slices: slices.collect() })
+        Some(leftovers)
+    }
+
+    /// One rollback block is enough for a slice, however many files the write has made there (`RollbackUtils.mergeRollbackRequest`,
+    /// Hudi 1.x).
+    pub(super) fn add(&mut self, slice: LogSlice) {
+        let key = |s: &LogSlice| (s.partition.clone(), s.file_id.clone(), s.base_instant.clone());
+        match self.slices.binary_search_by_key(&key(&slice), key) {
+            Ok(known) => self.slices[known].logs.extend(slice.logs),
+            Err(at) => self.slices.insert(at, slice),
+        }
     }
 }
 

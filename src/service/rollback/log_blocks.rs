@@ -58,8 +58,9 @@ pub(super) async fn append(
             for log in &slice.logs {
                 table.storage.discard_uploads(&in_partition(&slice.partition, log)).await?;
             }
-            let mark =
-                async |name: &LogFileName| mark(markers, &in_partition(&slice.partition, &name.to_string())).await;
+            let mark = async |name: &LogFileName| {
+                mark(table, markers, &in_partition(&slice.partition, &name.to_string())).await
+            };
             let created = create_log_file(&table.storage, &slice.partition, first, vec![block], mark).await;
             created.map(|(name, size)| Appended { partition: slice.partition.clone(), name, size })
         }
@@ -69,7 +70,8 @@ pub(super) async fn append(
 }
 
 /// A marker that is there already is of this very rollback, before a crash.
-async fn mark(markers: &Markers, path: &str) -> table::Result<()> {
+async fn mark(table: &Table, markers: &Markers, path: &str) -> table::Result<()> {
+    table.storage.discard_uploads(path).await?;
     match markers.create(&Marker { path: path.to_string(), marker_type: MarkerType::Append }).await {
         Err(table::Error::Storage(storage::Error::AlreadyExists { .. })) => Ok(()),
         other => other,

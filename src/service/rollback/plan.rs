@@ -67,7 +67,7 @@ pub(super) fn read(plan: &RollbackPlan, target: &Instant, path: &str) -> Result<
         // Where Hudi knew the slice alone, the key is a folder.
         let names = blocks.keys().map(|name| name_of(name)).filter(|name| LogFileName::parse(name).is_some());
         let logs = names.map(str::to_string).collect();
-        leftovers.slices.push(LogSlice { partition: request.partition_path.clone(), file_id, base_instant, logs });
+        leftovers.add(LogSlice { partition: request.partition_path.clone(), file_id, base_instant, logs });
     }
     Ok(leftovers)
 }

@@ -172,6 +172,9 @@ async fn a_plan_that_is_none_and_a_log_compaction_are_refused() {
     let error = FileSystemView::load(&table, &timeline, None).await.expect_err("an empty plan");
     assert_eq!(error.code(), "table-timeline-file");
     assert!(error.to_string().contains("20260101000000010.compaction.requested"), "{error}");
+    std::fs::remove_file(folder.path().join(".hoodie/20260101000000010.compaction.requested")).expect("taken back");
+    let view = FileSystemView::load(&table, &timeline, None).await.expect("no plan any more");
+    assert!(view.pending_compactions.is_empty());
     let time = InstantTime::parse("20260101000000011").expect("digits");
     let requested = Instant::new(time, Action::LogCompaction, State::Requested);
     std::fs::write(folder.path().join(requested.path()), "").expect("written");
