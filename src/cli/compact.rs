@@ -49,7 +49,8 @@ pub(super) fn spelled(args: Vec<OsString>) -> Vec<OsString> {
 /// Reads what stands behind the word `compact`.
 pub(super) fn read(found: &ArgMatches) -> Result<Command, Error> {
     let text = |id: &str| found.get_one::<String>(id).cloned();
-    let mode = match (text("mode").map(|mode| mode.to_ascii_lowercase().replace('-', ""')).as_deref(), found.get_flag("schedule")) {
+    let word = text("mode").map(|mode| mode.to_ascii_lowercase().replace('-', ""));
+    let mode = match (word.as_deref(), found.get_flag("schedule")) {
         (Some("schedule"), _) | (None, true) => CompactMode::Schedule,
         (Some("execute"), false) | (None, false) => CompactMode::Execute,
         (Some("scheduleandexecute"), _) => CompactMode::ScheduleAndExecute,

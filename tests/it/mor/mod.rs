@@ -1,6 +1,7 @@
 //! Merge-on-read tables: a file a behaviour, all against one model (`model`). Most want Hudi on Spark and hudi-rs, so they
 //! run under `HUDI_PEERS_TESTS=1`.
 
+mod compaction;
 mod continuous;
 mod golden;
 mod job;
