@@ -41,6 +41,7 @@ impl Compactor {
         if timeline.write_at(time).is_some_and(|write| !write.is_pending()) {
             return Ok(None);
         }
+        self.table.remove_stale_markers(&timeline).await?;
         let found = timeline.pending(Action::Compaction).find(|pending| pending.time == *time);
         let pending = found.ok_or_else(|| Error::NoSuchCompaction { instant: time.to_string() })?;
         let path = self.table.storage.display(&pending.in_state(State::Requested).path());

@@ -108,6 +108,9 @@ fn an_execution_that_died_is_begun_anew_at_once() {
         }
         assert_eq!(job.table.base_files().len(), files + 3, "{point}: a base file a group");
         job.upsert(&rows(5..25, 3));
+        check(&job);
+        let both = job.compact(&["-m", "scheduleAndExecute"]).conf("hoodie.compact.inline.max.delta.commits", "1");
+        answers(&job.run(&both), &["completed"]);
         assert!(!job.table.files().iter().any(|f| f.starts_with(".hoodie/.temp/")), "{point}");
         check(&job);
     }
@@ -202,21 +205,24 @@ fn a_group_whose_rows_are_all_gone_keeps_an_empty_base_file() {
 #[test]
 fn plans_go_to_and_fro_between_spark_and_us() {
     needs_peers!();
-    let mut job = planning("2");
+    let mut job = MorJob::new(OVERWRITE, |call| call.switch("--disable-compaction"));
     job.upsert(&rows(0..30, 1));
-    job.upsert(&rows(0..20, 2));
-    job.upsert(&[event(3, 1), event(40, 3), gone(5, 3)]);
-    for spark in [SPARK_0_15, SPARK_1_0] {
-        job.spark_compacts(spark, "run_compact");
+    let schedule = job.compact(&["--mode", "schedule"]).conf("hoodie.compact.inline.max.delta.commits", "1");
+    let execute = job.compact(&["--mode", "execute"]);
+    for (turn, spark) in [(1, SPARK_0_15), (2, SPARK_1_0)] {
+        job.upsert(&[rows(0..20, turn * 10), vec![gone(turn + 20, turn * 10)]].concat());
+        answers(&job.run(&schedule), &["planned"]);
+        job.upsert(&rows(10..20, turn * 10 + 1));
         check(&job);
-        job.upsert(&rows(0..10, 4));
-        assert_eq!(job.table.pending_compactions(), Vec::<String>::new());
+        job.spark_compacts(spark, "run_compact");
+        assert_eq!(job.table.pending_compactions(), Vec::<String>::new(), "Spark has executed our plan");
+        check(&job);
+        job.upsert(&rows(5..15, turn * 10 + 2));
         job.spark_compacts(spark, "schedule_compact");
-        job.upsert(&rows(5..15, 5));
-        let execute = job.compact(&["--mode", "execute"]);
+        job.upsert(&rows(10..20, turn * 10 + 3));
+        check(&job);
         answers(&job.run(&execute), &["completed"]);
         check(&job);
-        job.upsert(&rows(5..15, 6));
     }
 }
 
