@@ -75,14 +75,14 @@ fn a_job_that_only_plans_leaves_the_execution_to_the_command() {
     assert_eq!(job.table.log_files().iter().filter(on_plan).count(), 3, "what is new goes on the plan's instant");
     check(&job);
 
-    let execute = job.compact(&["--mode", "execute"]);
+    let execute = job.compact("execute");
     answers(&job.run(&execute), &["completed", &plan]);
     assert_eq!(job.table.pending(), Vec::<String>::new());
     check(&job);
     answers(&job.run(&execute), &["no compaction is pending"]);
-    let schedule = job.compact(&["--mode", "schedule"]);
+    let schedule = job.compact("schedule").conf("hoodie.compact.inline.max.delta.commits", "2");
     answers(&job.run(&schedule), &["no compaction is due"]);
-    let both = job.compact(&["-m", "scheduleAndExecute"]).conf("hoodie.compact.inline.max.delta.commits", "1");
+    let both = job.compact("scheduleAndExecute");
     answers(&job.run(&both), &["planned", "completed"]);
     check(&job);
 }
@@ -95,7 +95,7 @@ fn an_execution_that_died_is_begun_anew_at_once() {
         job.upsert(&rows(0..30, 1));
         job.upsert(&rows(0..20, 2));
         let files = job.table.base_files().len();
-        let execute = job.compact(&["--mode", "execute"]);
+        let execute = job.compact("execute");
         execute.clone().env("HUDI_STREAMER_FAULT", point).run().killed();
         let completed = point == "after-compaction-complete";
         assert_eq!(job.table.pending_compactions().is_empty(), completed, "{point}");
@@ -109,7 +109,7 @@ fn an_execution_that_died_is_begun_anew_at_once() {
         assert_eq!(job.table.base_files().len(), files + 3, "{point}: a base file a group");
         job.upsert(&rows(5..25, 3));
         check(&job);
-        let both = job.compact(&["-m", "scheduleAndExecute"]).conf("hoodie.compact.inline.max.delta.commits", "1");
+        let both = job.compact("scheduleAndExecute");
         answers(&job.run(&both), &["completed"]);
         assert!(!job.table.files().iter().any(|f| f.starts_with(".hoodie/.temp/")), "{point}");
         check(&job);
@@ -132,13 +132,13 @@ fn execution_leaves_an_open_write_alone_and_planning_refuses() {
             .expect("an inflight file")
     };
     let write = open(&job);
-    let execute = job.compact(&["--mode", "execute"]);
+    let execute = job.compact("execute");
     answers(&job.run(&execute), &["completed"]);
     assert_eq!(open(&job), write);
     check(&job);
 
     let before = job.table.timeline();
-    let schedule = job.compact(&["--mode", "schedule"]).conf("hoodie.compact.inline.max.delta.commits", "1");
+    let schedule = job.compact("schedule");
     let instant = write.split('.').next().expect("an instant");
     schedule.run().fails_with(1, &["service-compaction-write-open", instant, "hoodie.compact.schedule.inline"]);
     assert_eq!(before, job.table.timeline());
@@ -154,7 +154,7 @@ fn a_plan_that_another_process_executes_is_left_to_it() {
     let plan = job.table.pending_compactions().pop().expect("a plan");
     // Of another machine, which nobody can look into from here.
     job.scratch.file(&format!("table/.hoodie/.heartbeat/{plan}"), "elsewhere pid:[1] 1 1 x");
-    let execute = job.compact(&["--mode", "execute"]);
+    let execute = job.compact("execute");
     execute.run().fails_with(1, &["service-compactor-alive", &plan]);
     let inline = job.call.clone().without("--disable-compaction").without("hoodie.compact.schedule.inline");
     job.upsert_by(&inline, &rows(10..20, 3));
@@ -207,8 +207,8 @@ fn plans_go_to_and_fro_between_spark_and_us() {
     needs_peers!();
     let mut job = MorJob::new(OVERWRITE, |call| call.switch("--disable-compaction"));
     job.upsert(&rows(0..30, 1));
-    let schedule = job.compact(&["--mode", "schedule"]).conf("hoodie.compact.inline.max.delta.commits", "1");
-    let execute = job.compact(&["--mode", "execute"]);
+    let schedule = job.compact("schedule");
+    let execute = job.compact("execute");
     for (turn, spark) in [(1, SPARK_0_15), (2, SPARK_1_0)] {
         job.upsert(&[rows(0..20, turn * 10), vec![gone(turn + 20, turn * 10)]].concat());
         answers(&job.run(&schedule), &["planned"]);
@@ -230,18 +230,15 @@ fn plans_go_to_and_fro_between_spark_and_us() {
 fn the_command_refuses_what_it_cannot_do() {
     let mut job = planning("2");
     job.upsert(&rows(0..30, 1));
-    let compact = |words: &[&str]| job.compact(words);
-    compact(&["--mode", "execute", "--instant-time", "20200101000000000"])
-        .run()
-        .fails_with(1, &["service-compaction-unknown", "20200101000000000"]);
-    compact(&["--mode", "execute", "-it", "yesterday"]).run().fails_with(2, &["config-bad-value", "yesterday"]);
-    compact(&["--mode", "execute", "--target-table", "other"]).run().fails_with(2, &["table-config-conflict", "other"]);
-    compact(&["--mode", "execute"])
-        .flag("--payload-class", BY_EVENT_TIME)
-        .run()
-        .fails_with(2, &["table-config-conflict", "DefaultHoodieRecord"]);
+    let at = |mode: &str, instant: &str| job.compact(mode).flag("--instant-time", instant);
+    let old = "20200101000000000";
+    at("execute", old).run().fails_with(1, &["service-compaction-unknown", old]);
+    at("schedule", old).run().fails_with(1, &["service-compaction-not-newest", old]);
+    at("execute", "yesterday").run().fails_with(2, &["config-bad-value", "yesterday"]);
+    let execute = job.compact("execute");
+    execute.clone().flag("--target-table", "other").run().fails_with(2, &["table-config-conflict", "other"]);
+    let other_rule = execute.flag("--payload-class", BY_EVENT_TIME);
+    other_rule.run().fails_with(2, &["table-config-conflict", "DefaultHoodieRecord"]);
     let nowhere = Streamer::bare().flag("--base-path", job.scratch.path("nowhere")).after(&["compact"]);
     nowhere.run().fails_with(2, &["table-missing", "nowhere"]);
-    let due = compact(&["--mode", "schedule", "--instant-time", "20200101000000000"]);
-    due.run().fails_with(1, &["service-compaction-not-newest", "20200101000000000"]);
 }
