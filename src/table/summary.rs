@@ -54,7 +54,6 @@ impl CommitSummary {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::table::tests::{golden, open, storage};
 
     #[tokio::test]
