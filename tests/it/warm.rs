@@ -96,6 +96,7 @@ fn keys_that_spark_writes_are_found() {
             format!("hoodie.index.type={}", setting.1),
             "hoodie.metadata.enable=false".to_owned(),
             "hoodie.bloom.index.update.partition.path=true".to_owned(),
+            "hoodie.compact.inline=false".to_owned(),
         ];
         let job = by_turns(setting, |job, rows| {
             let input = job.scratch.lines("spark.json", rows);
