@@ -8,6 +8,7 @@ use arrow::datatypes::Int64Type;
 mod block;
 mod encode;
 mod errors;
+mod speed;
 mod twin;
 mod types;
 
@@ -132,21 +133,4 @@ fn bare_records_are_read_as_the_source_schema_was_given() {
     let batch = decoder.rows.flush();
     assert_eq!(texts(batch.column(0)), [Some("h"), None]);
     assert_eq!(batch.column(1).as_primitive::<arrow::datatypes::Int32Type>().values(), &[1, 2]);
-}
-
-/// A million short records; prints what a core decodes in a second.
-#[test]
-#[ignore = "a measurement"]
-fn speed() {
-    let mut decoder = trips(TRIP_12);
-    let records: Vec<Vec<u8>> = TRIPS.iter().map(|trip| hex(trip)).collect();
-    let started = std::time::Instant::now();
-    const ROWS: usize = 4_000_000;
-    for row in 0..ROWS {
-        decoder.decode(&records[row & 3], row as u64).expect("a good record");
-        if decoder.rows.len() == 8192 {
-            decoder.rows.flush();
-        }
-    }
-    println!("{:.0} rows/s", ROWS as f64 / started.elapsed().as_secs_f64());
 }
