@@ -20,7 +20,9 @@ pub struct CommitSummary {
 /// Summaries that have been read. What an instant's completed file says never changes, so that they hold as long as the
 /// table does.
 #[derive(Debug, Clone, Default)]
-pub struct Summaries(Arc<Mutex<BTreeMap<(InstantTime, Action), Arc<CommitSummary>>>>);
+pub struct Summaries(Arc<Mutex<Known>>);
+
+type Known = BTreeMap<(InstantTime, Action), Arc<CommitSummary>>;
 
 impl Table {
     /// As [`Table::commit_metadata`], which is read once in the life of [`Table::summaries`].
