@@ -20,7 +20,7 @@ pub(super) struct Window {
     /// The window in memory, as a range of `order`.
     loaded: Range<usize>,
     /// Bytes of rows that a window may have.
-    budget: usize,
+    pub budget: usize,
     weight: Weight,
     pub batches: Vec<RecordBatch>,
     /// First row of each batch among all of them.
