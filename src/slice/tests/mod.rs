@@ -156,7 +156,7 @@ impl Group {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let storage = Storage::open(folder.path().to_str().unwrap()).unwrap();
-        let table = Table { storage, properties: TableProperties::default(), zone_override: None };
+        let table = Table { storage, properties: TableProperties::default(), zone_override: None, summaries: Default::default() };
         let slice = FileSlice {
             partition: PARTITION.to_string(),
             file_id: FILE_ID.to_string(),
