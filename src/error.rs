@@ -61,6 +61,7 @@ impl Error {
             | Error::Index(index::Error::Table(table::Error::Storage(e)))
             | Error::Service(service::Error::Table(table::Error::Storage(e))) => e,
             Error::Write(e) | Error::Service(service::Error::Write(e)) => return e.is_retryable(),
+            Error::Index(index::Error::Slice(e)) => return e.is_retryable(),
             Error::Schema(e) => return e.is_retryable(),
             _ => return false,
         };

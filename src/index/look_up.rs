@@ -5,13 +5,13 @@ use super::key_hashes::{KeyHasher, KeyHashes};
 use super::key_table::KeyTable;
 use super::ordering::incoming_ordering;
 use super::places::PartitionPlaces;
-use super::{Error, Result, StoredOrdering, bloom};
+use super::{Error, Merging, Result, StoredOrdering, bloom};
 use crate::config::IndexType;
 use crate::record::{self, KeyedBatch, RowRef, ordering_column};
-use crate::storage::Storage;
-use crate::table::BaseFile;
+use crate::slice;
 use crate::table::base_file::Reader;
-use arrow::array::{Array, ArrayRef, StringArray, UInt64Array};
+use crate::table::{BaseFile, FileSlice, Table};
+use arrow::array::{Array, ArrayRef, AsArray, StringArray, UInt64Array};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -91,16 +91,18 @@ pub(super) struct Hit {
 
 /// What to look up, and how.
 pub(super) struct LookUp {
-    pub storage: Storage,
+    pub table: Table,
     pub index_type: IndexType,
     pub stored_ordering: Option<StoredOrdering>,
+    pub merging: Option<Merging>,
     pub keys: IncomingKeys,
     pub cache: Option<Arc<KeyCache>>,
 }
 
 impl LookUp {
-    /// The rows that `file` holds, each once, in the order of the list of rows.
-    pub(super) fn hits(&self, file: &BaseFile) -> Result<Vec<Hit>> {
+    /// The rows that the slice of `file` holds, each once, in the order of the list of rows.
+    pub(super) fn hits(&self, slice: &FileSlice, file: &BaseFile) -> Result<Vec<Hit>> {
+        let merging = self.merging.as_ref().filter(|_| !slice.log_files.is_empty());
         let Some(incoming) = self.keys.of(file) else { return Ok(Vec::new()) };
         let keys = &incoming.table;
         let known = self.cache.as_ref().and_then(|cache| Some((cache, cache.get(file)?)));
@@ -109,6 +111,9 @@ impl LookUp {
             match &*known {
                 KnownFile::Keys(stored) => {
                     let found = incoming.known_in(stored, &cache.hasher);
+                    if let Some(merging) = merging.filter(|_| !found.is_empty()) {
+                        return self.merged_hits(merging, keys, slice, file);
+                    }
                     if !self.ordering_decides(keys, file, found.iter().copied()) {
                         return Ok(found.into_iter().map(|position| Hit { position, stored_wins: false }).collect());
                     }
@@ -118,7 +123,7 @@ impl LookUp {
             }
             prune = false;
         }
-        let reader = Reader::open(&self.storage, &file.path(), file.size)?;
+        let reader = Reader::open(&self.table.storage, &file.path(), file.size)?;
         if prune {
             let footer = reader.key_footer()?;
             if !bloom::may_hold_any(&footer, keys) {
@@ -129,19 +134,38 @@ impl LookUp {
         let stored = reader.record_keys()?;
         self.cache.iter().for_each(|cache| cache.keep_keys(file, &stored));
         let mut pairs = pairs(keys, &stored);
+        if let Some(merging) = merging.filter(|_| !pairs.is_empty()) {
+            return self.merged_hits(merging, keys, slice, file);
+        }
         let stored_wins = match &self.stored_ordering {
             Some(ordering) => self.stored_wins(ordering, keys, &reader, file, &pairs)?,
             None => vec![false; pairs.len()],
         };
-        let mut hits: Vec<Hit> = pairs
-            .drain(..)
-            .zip(stored_wins)
-            .map(|(pair, stored_wins)| Hit { position: pair.position, stored_wins })
-            .collect();
-        // Of a key that the file holds more than once the stored row wins only if all of them do.
-        hits.sort_unstable_by_key(|hit| (hit.position, hit.stored_wins));
-        hits.dedup_by_key(|hit| hit.position);
-        Ok(hits)
+        let hits = pairs.drain(..).zip(stored_wins);
+        Ok(each_once(hits.map(|(Pair { position, .. }, stored_wins)| Hit { position, stored_wins }).collect()))
+    }
+
+    /// The same of the base file with its logs on top: what they have deleted is not there, and ordering values are theirs.
+    fn merged_hits(&self, merging: &Merging, keys: &KeyTable, slice: &FileSlice, file: &BaseFile) -> Result<Vec<Hit>> {
+        let mut hits = Vec::new();
+        for batch in slice::merge(&self.table, &merging.timeline, slice, &merging.options)? {
+            let rows = batch?.rows;
+            let stored = rows.column_by_name(slice::RECORD_KEY).and_then(|keys| keys.as_string_opt::<i32>());
+            let pairs = stored.map(|stored| pairs(keys, std::slice::from_ref(stored))).unwrap_or_default();
+            let mut stored_wins = vec![false; pairs.len()];
+            if let Some(ordering) = &self.stored_ordering
+                && self.ordering_decides(keys, file, pairs.iter().map(|pair| pair.position))
+                && let Ok(column) = ordering_column(&rows, &ordering.field)
+            {
+                let wanted = UInt64Array::from_iter_values(pairs.iter().map(|pair| pair.stored));
+                let column = arrow::compute::take(&column, &wanted, None)
+                    .map_err(|source| Error::Ordering { path: file.path(), source })?;
+                stored_wins = self.kept(ordering, keys, file, &column, &pairs)?;
+            }
+            let new = pairs.iter().zip(stored_wins);
+            hits.extend(new.map(|(pair, stored_wins)| Hit { position: pair.position, stored_wins }));
+        }
+        Ok(each_once(hits))
     }
 
     /// Whether one of these rows, whose keys `file` holds, moves to another partition or stays by the stored row's ordering
@@ -171,14 +195,33 @@ impl LookUp {
         let Some(stored) = stored_column(reader, file, &ordering.field, pairs)? else {
             return Ok(vec![false; pairs.len()]);
         };
+        self.kept(ordering, keys, file, &stored, pairs)
+    }
+
+    /// For each pair, whether the rule keeps the stored row, by its ordering value in `stored`.
+    fn kept(
+        &self,
+        ordering: &StoredOrdering,
+        keys: &KeyTable,
+        file: &BaseFile,
+        stored: &ArrayRef,
+        pairs: &[Pair],
+    ) -> Result<Vec<bool>> {
         let incoming = incoming_ordering(&self.keys.batches, pairs.iter().map(|pair| keys.row(pair.position)))
             .map_err(|source| Error::Ordering { path: file.path(), source })?;
         let kept = ordering
             .rule
-            .keeps_stored(&stored, &incoming)
+            .keeps_stored(stored, &incoming)
             .map_err(|source| Error::Compare { path: file.path(), source })?;
         Ok((0..kept.len()).map(|i| kept.is_valid(i) && kept.value(i)).collect())
     }
+}
+
+/// Of a key that is stored more than once the stored row wins only if all of them do.
+fn each_once(mut hits: Vec<Hit>) -> Vec<Hit> {
+    hits.sort_unstable_by_key(|hit| (hit.position, hit.stored_wins));
+    hits.dedup_by_key(|hit| hit.position);
+    hits
 }
 
 /// A stored row and the incoming one of the same key.

@@ -1,6 +1,6 @@
 //! Which file group holds a key: SIMPLE and BLOOM, per partition or global (semantics.md §5).
 //!
-//! Reads base files, writes nothing; knows records and tables, no sources. Look at [`tag`] first. Invariants: a key that
+//! Reads base files, and of moving records whole slices; writes nothing; knows records and tables, no sources. Look at [`tag`] first. Invariants: a key that
 //! a visible base file holds is always found; memory follows the incoming rows, never the table: the hash table is of
 //! the incoming keys, and the stored ones stream past it. What a job of many rounds remembers besides has a budget.
 
@@ -15,6 +15,8 @@ pub(crate) mod pool;
 mod settle;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use cache::{KeyCache, KeyRecorder};
 pub(crate) use key_table::KeyTable;
@@ -23,7 +25,8 @@ pub(crate) use places::PartitionPlaces;
 
 use crate::config::IndexConfig;
 use crate::record::{KeyedBatch, MergeRule, RowRef};
-use crate::table::{FileSlice, FileSystemView, Table};
+use crate::slice::SliceOptions;
+use crate::table::{BaseFile, FileSlice, FileSystemView, Table, Timeline};
 use arrow::array::Array;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -69,12 +72,22 @@ pub struct StoredOrdering {
     pub field: String,
 }
 
+/// How slices with log files are read where their base file does not say what is stored: a global index does not move a
+/// record that a log has deleted, nor compare with what a log has replaced (`HoodieIndexUtils`, Hudi 0.15).
+#[derive(Debug, Clone)]
+pub struct Merging {
+    pub timeline: Timeline,
+    pub options: SliceOptions,
+}
+
 /// How keys are looked up.
 #[derive(Debug, Clone)]
 pub struct TagOptions {
     pub index: IndexConfig,
     /// Matters to global indexes with `update.partition.path=true` alone.
     pub stored_ordering: Option<StoredOrdering>,
+    /// Likewise; `None` for a table without log files.
+    pub merging: Option<Merging>,
     /// Files that are read and probed at a time, each on a blocking thread.
     pub workers: usize,
     /// What rounds before this one have learnt of base files; `None` where there is one round.
@@ -86,6 +99,8 @@ pub struct TagOptions {
 pub enum Error {
     #[error(transparent)]
     Table(#[from] crate::table::Error),
+    #[error(transparent)]
+    Slice(#[from] crate::slice::Error),
     #[error("compare incoming records with those stored in {path}: {source}")]
     Compare { path: String, source: crate::record::Error },
     #[error("compare incoming records with those stored in {path}: {source}")]
@@ -96,6 +111,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::Table(e) => e.code(),
+            Error::Slice(e) => e.code(),
             Error::Compare { source, .. } => source.code(),
             Error::Ordering { .. } => "index-ordering",
         }
@@ -121,7 +137,7 @@ pub async fn tag(
     batches: Vec<KeyedBatch>,
     rows: Vec<RowRef>,
 ) -> Result<Tagged> {
-    let TagOptions { index, stored_ordering, workers, cache } = options;
+    let TagOptions { index, stored_ordering, merging, workers, cache } = options;
     let (batches, rows) = (Arc::new(batches), Arc::new(rows));
     let global = index.index_type.is_global();
     let moving = global && index.update_partition_path;
@@ -137,15 +153,18 @@ pub async fn tag(
             slices.push(slice.clone());
         }
     }
+    let tasks = slices.clone().into_iter().zip(files.clone()).collect();
     cache.iter().for_each(|cache| cache.begin(view, &files));
     let look_up = look_up::LookUp {
-        storage: table.storage.clone(),
+        table: table.clone(),
         index_type: index.index_type,
         stored_ordering: stored_ordering.filter(|o| moving && o.rule.needs_stored_ordering()),
+        merging: merging.filter(|_| moving).map(|m| Merging { options: m.options.keys_only(), ..m }),
         keys,
         cache,
     };
-    let hits = pool::run(workers, &CancellationToken::new(), files, move |file| look_up.hits(&file)).await?;
+    let work = move |(slice, file): (FileSlice, BaseFile)| look_up.hits(&slice, &file);
+    let hits = pool::run(workers, &CancellationToken::new(), tasks, work).await?;
     Ok(pool::blocking(move || settle::settle(Arc::unwrap_or_clone(batches), &rows, slices, &hits, moving)).await)
 }
 

@@ -12,8 +12,9 @@ use arrow::datatypes::{DataType, Field, Schema};
 use hashbrown::HashTable;
 use std::sync::Arc;
 
-pub(super) const RECORD_KEY: &str = "_hoodie_record_key";
-const IS_DELETED: &str = "_hoodie_is_deleted";
+/// The meta column of the record key.
+pub(crate) const RECORD_KEY: &str = "_hoodie_record_key";
+pub(super) const IS_DELETED: &str = "_hoodie_is_deleted";
 
 /// What the logs say of each key, in the order in which the keys came first. Each key is kept once, end to end with the
 /// others; a record is known by its place.

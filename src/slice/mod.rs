@@ -17,7 +17,7 @@ mod merge;
 mod ordering;
 mod rows;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod window;
 
 pub use error::{Error, Fault, Result};
@@ -28,11 +28,15 @@ use crate::schema::TableSchema;
 use crate::table::base_file::Reader;
 use crate::table::{FileSlice, Table, Timeline};
 use arrow::array::RecordBatch;
+use arrow::datatypes::{FieldRef, Schema};
 use blocks::LogBlocks;
-use fold::{Deciding, RECORD_KEY, What, Winners};
+use fold::{Deciding, IS_DELETED, What, Winners};
 use merge::Group;
 use rows::Contents;
+use std::sync::Arc;
 use window::Window;
+
+pub(crate) use fold::RECORD_KEY;
 
 /// What rows come out as, and what decides between records of one key.
 #[derive(Debug, Clone)]
@@ -49,6 +53,22 @@ pub struct SliceOptions {
     pub memory: usize,
     /// Rows in a batch.
     pub batch_rows: usize,
+}
+
+impl SliceOptions {
+    /// The same for who wants to know which records there are, and their ordering values, and nothing else.
+    pub fn keys_only(mut self) -> SliceOptions {
+        let fields = self.schema.arrow.fields();
+        let ordering = self.ordering_field.as_deref().unwrap_or_default();
+        let ordering = match fields.find(ordering) {
+            Some(_) => ordering,
+            None => ordering.split('.').next().unwrap_or_default(),
+        };
+        let wanted = |field: &&FieldRef| [RECORD_KEY, IS_DELETED, ordering].contains(&field.name().as_str());
+        let fields: Vec<FieldRef> = fields.iter().filter(wanted).cloned().collect();
+        self.schema.arrow = Arc::new(Schema::new(fields));
+        self
+    }
 }
 
 /// Rows of a slice, and what was done to get them.

@@ -4,12 +4,16 @@ use super::input::{Input, stream_of, with_hidden};
 use super::round::{Schemas, Streamer, Work};
 use super::{Error, Result, open};
 use crate::config::Operation;
-use crate::index::{self, StoredOrdering, TagOptions, Tagged};
+use crate::index::{self, Merging, StoredOrdering, TagOptions, Tagged};
 use crate::observe::{Progress, RoundReport, Stages};
 use crate::record::{self, KeyGenerator, KeyedBatch, RecordOptions, RowRef};
 use crate::schema::TableSchema;
+use crate::slice::SliceOptions;
 use crate::source::{POSITION_COLUMN, TOMBSTONE_COLUMN};
-use crate::table::{FileSystemView, Timeline};
+use crate::table::{FileSystemView, Table, Timeline};
+
+/// Rows of merged slices that are looked up at a time.
+const BATCH_ROWS: usize = 8192;
 
 impl Streamer {
     /// Key, precombine, filter and tag: everything that only reads. The table is created here if there is none yet.
@@ -75,6 +79,7 @@ impl Streamer {
                 index: self.config.index.clone(),
                 stored_ordering: open::known_ordering_field(&self.config, Some(table), &schemas.writer)
                     .map(|field| StoredOrdering { rule: self.rule, field }),
+                merging: table.properties.is_merge_on_read().then(|| self.merging(table, timeline, &schemas.writer)),
                 workers: self.config.write.workers,
                 cache: self.key_cache.clone(),
             };
@@ -94,6 +99,17 @@ impl Streamer {
             return Ok(Work::BulkInsert { rows, keys: Box::new(keys), input });
         }
         Ok(Work::Upsert(Tagged::untagged(tagged.batches, chosen), view))
+    }
+
+    fn merging(&self, table: &Table, timeline: &Timeline, schema: &TableSchema) -> Merging {
+        let options = SliceOptions {
+            schema: schema.with_meta_columns(),
+            rule: self.rule,
+            ordering_field: table.properties.precombine_field().map(str::to_string),
+            memory: self.config.compaction.memory,
+            batch_rows: BATCH_ROWS,
+        };
+        Merging { timeline: timeline.clone(), options }
     }
 
     /// One row a key, or every row where the operation keeps duplicates.

@@ -21,7 +21,7 @@ const PARTITION: &str = "eu";
 
 /// A row as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(crate) struct Row {
     pub commit_time: String,
     pub key: String,
     pub ts: Option<i64>,
@@ -29,7 +29,7 @@ pub(super) struct Row {
     pub deleted: bool,
 }
 
-pub(super) fn row(instant: &str, key: &str, ts: i64, text: &str) -> Row {
+pub(crate) fn row(instant: &str, key: &str, ts: i64, text: &str) -> Row {
     let text = Some(text.to_string());
     Row { commit_time: instant.to_string(), key: key.to_string(), ts: Some(ts), text, deleted: false }
 }
@@ -41,16 +41,16 @@ fn avro(fields: &[(&str, &str)]) -> TableSchema {
 }
 
 /// `id` and `text`, `ts` (long), `_hoodie_is_deleted`.
-pub(super) fn schema() -> TableSchema {
+pub(crate) fn schema() -> TableSchema {
     avro(&[("id", "string"), ("text", "string"), ("ts", "long"), ("_hoodie_is_deleted", "boolean")])
 }
 
 /// Before the table had the column `text`, and another one that has gone since.
-pub(super) fn old_schema() -> TableSchema {
+pub(crate) fn old_schema() -> TableSchema {
     avro(&[("gone", "double"), ("ts", "int"), ("id", "string"), ("_hoodie_is_deleted", "boolean")])
 }
 
-pub(super) fn options(payload: PayloadClass) -> SliceOptions {
+pub(crate) fn options(payload: PayloadClass) -> SliceOptions {
     SliceOptions {
         schema: schema().with_meta_columns(),
         rule: MergeRule(payload),
@@ -60,7 +60,7 @@ pub(super) fn options(payload: PayloadClass) -> SliceOptions {
     }
 }
 
-pub(super) fn batch(schema: &TableSchema, rows: &[Row]) -> RecordBatch {
+pub(crate) fn batch(schema: &TableSchema, rows: &[Row]) -> RecordBatch {
     let schema = schema.with_meta_columns().arrow;
     let text = |value: fn(&Row) -> Option<&str>| Arc::new(StringArray::from_iter(rows.iter().map(value))) as ArrayRef;
     let column = |name: &str| -> ArrayRef {
@@ -81,7 +81,7 @@ pub(super) fn batch(schema: &TableSchema, rows: &[Row]) -> RecordBatch {
 }
 
 /// The rows of a batch of [`schema`].
-pub(super) fn rows(batch: &RecordBatch) -> Vec<Row> {
+pub(crate) fn rows(batch: &RecordBatch) -> Vec<Row> {
     let column = |name: &str| batch.column_by_name(name).unwrap();
     let text = |name: &str, row: usize| {
         let column = column(name).as_string::<i32>();
@@ -103,16 +103,16 @@ fn instant(text: &str) -> InstantTime {
 }
 
 /// The instant with a number, of the width that Hudi has.
-pub(super) fn time(number: usize) -> String {
+pub(crate) fn time(number: usize) -> String {
     format!("20240101000000{number:03}")
 }
 
-pub(super) fn data(at: &str, schema: &TableSchema, rows: &[Row]) -> Bytes {
+pub(crate) fn data(at: &str, schema: &TableSchema, rows: &[Row]) -> Bytes {
     data_of(at, &schema.with_meta_columns(), &batch(schema, rows))
 }
 
 /// `written`: with meta columns.
-pub(super) fn data_of(at: &str, written: &TableSchema, rows: &RecordBatch) -> Bytes {
+pub(crate) fn data_of(at: &str, written: &TableSchema, rows: &RecordBatch) -> Bytes {
     let mut content = AvroContent::new();
     AvroEncoder::new(written).unwrap().append_framed(rows, content.buffer()).unwrap();
     content.add(rows.num_rows() as u32);
@@ -120,7 +120,7 @@ pub(super) fn data_of(at: &str, written: &TableSchema, rows: &RecordBatch) -> By
     encode_block(BlockKind::AvroData, &header, content.content()).unwrap()
 }
 
-pub(super) fn parquet_data(at: &str, schema: &TableSchema, rows: &[Row]) -> Bytes {
+pub(crate) fn parquet_data(at: &str, schema: &TableSchema, rows: &[Row]) -> Bytes {
     let batch = batch(schema, rows);
     let mut writer = parquet::arrow::ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
@@ -128,23 +128,23 @@ pub(super) fn parquet_data(at: &str, schema: &TableSchema, rows: &[Row]) -> Byte
     encode_block(BlockKind::ParquetData, &header, &writer.into_inner().unwrap()).unwrap()
 }
 
-pub(super) fn deletes(at: &str, records: Vec<(String, OrderingValue)>) -> Bytes {
+pub(crate) fn deletes(at: &str, records: Vec<(String, OrderingValue)>) -> Bytes {
     let record = |(key, ordering)| DeleteRecord { key, partition: PARTITION.to_string(), ordering };
     let records: Vec<DeleteRecord> = records.into_iter().map(record).collect();
     let header = BlockHeader::of_write(&instant(at), &schema().with_meta_columns().avro);
     encode_block(BlockKind::Delete, &header, &encode_deletes(&records)).unwrap()
 }
 
-pub(super) fn rollback(at: &str, target: &str) -> Bytes {
+pub(crate) fn rollback(at: &str, target: &str) -> Bytes {
     let header = BlockHeader::of_rollback(&instant(at), &instant(target));
     encode_block(BlockKind::Command, &header, &[]).unwrap()
 }
 
 /// A table of one file group, in a folder of its own.
-pub(super) struct Group {
-    runtime: tokio::runtime::Runtime,
+pub(crate) struct Group {
+    pub runtime: tokio::runtime::Runtime,
     _folder: tempfile::TempDir,
-    table: Table,
+    pub table: Table,
     pub slice: FileSlice,
     /// Files of the timeline.
     pub timeline: Vec<String>,
@@ -156,7 +156,12 @@ impl Group {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let storage = Storage::open(folder.path().to_str().unwrap()).unwrap();
-        let table = Table { storage, properties: TableProperties::default(), zone_override: None, summaries: Default::default() };
+        let table = Table {
+            storage,
+            properties: TableProperties::default(),
+            zone_override: None,
+            summaries: Default::default(),
+        };
         let slice = FileSlice {
             partition: PARTITION.to_string(),
             file_id: FILE_ID.to_string(),
@@ -205,6 +210,10 @@ impl Group {
         self.timeline.push(format!("{at}.deltacommit"));
     }
 
+    pub fn timeline(&self) -> Timeline {
+        Timeline::from_file_names(self.timeline.iter().map(String::as_str))
+    }
+
     /// One more log file; `cut`: bytes that its end lacks.
     pub fn log(&mut self, blocks: Vec<Bytes>, cut: usize) {
         let mut bytes = blocks.concat();
@@ -244,7 +253,7 @@ impl Group {
         then: impl Fn(&Merged, MergedBatch) -> T + Send + 'static,
     ) -> Result<(Vec<T>, LogTotals)> {
         let (table, slice, options) = (self.table.clone(), self.slice.clone(), options.clone());
-        let timeline = Timeline::from_file_names(self.timeline.iter().map(String::as_str));
+        let timeline = self.timeline();
         let work = move || {
             let mut merged = merge(&table, &timeline, &slice, &options)?;
             let mut made = Vec::new();
@@ -258,7 +267,7 @@ impl Group {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     pub totals: LogTotals,
     pub batches: usize,
     pub updates: u64,

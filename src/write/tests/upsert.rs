@@ -20,7 +20,7 @@ async fn tagged(context: &WriteContext, files: &[BaseFile], batches: Vec<KeyedBa
     let rows = rows_of(&batches);
     let ordering = StoredOrdering { rule: context.rule, field: "value".to_string() };
     let (index, cache) = (context.index.clone(), context.key_cache.clone());
-    let options = TagOptions { index, stored_ordering: Some(ordering), workers: 2, cache };
+    let options = TagOptions { index, stored_ordering: Some(ordering), merging: None, workers: 2, cache };
     tag(&context.table, &testing::view(files), options, batches, rows).await.unwrap()
 }
 
