@@ -40,6 +40,9 @@ struct Entry {
     bytes: usize,
     /// The last round that looked at the file.
     round: u64,
+    /// Whether it has been the latest of its group: what is written becomes so when its instant is completed, which for a
+    /// compaction is rounds later, or never.
+    was_latest: bool,
 }
 
 /// What is known of one base file.
@@ -63,7 +66,9 @@ impl KeyCache {
         let Known { files: entries, bytes, round } = &mut *known;
         *round += 1;
         entries.retain(|path, entry| {
-            let stays = !view.partitions.contains_key(&entry.partition) || latest.contains(path);
+            let is_latest = latest.contains(path);
+            let stays = is_latest || !entry.was_latest || !view.partitions.contains_key(&entry.partition);
+            entry.was_latest |= is_latest;
             *bytes -= if stays { 0 } else { entry.bytes };
             stays
         });
@@ -83,7 +88,7 @@ impl KeyCache {
     pub(super) fn keep_footer(self: &Arc<Self>, file: &BaseFile, footer: KeyFooter) {
         let mut room = Room::none(self);
         if room.grow_to(footer.memory()) {
-            room.fill(&file.partition, file.path(), file.size, KnownFile::Footer(footer));
+            room.fill(&file.partition, file.path(), file.size, KnownFile::Footer(footer), true);
         }
     }
 
@@ -93,7 +98,7 @@ impl KeyCache {
         let count: usize = keys.iter().map(|chunk| chunk.len()).sum();
         recorder.expect(count);
         keys.iter().for_each(|chunk| recorder.add_all(chunk));
-        recorder.finish(&file.partition, file.path(), file.size);
+        recorder.fill(&file.partition, file.path(), file.size, true);
     }
 
     /// For the keys of a file that is being written.
@@ -168,12 +173,12 @@ impl Room {
         true
     }
 
-    fn fill(mut self, partition: &str, path: String, size: u64, what: KnownFile) {
+    fn fill(mut self, partition: &str, path: String, size: u64, what: KnownFile, was_latest: bool) {
         let cache = self.cache.clone();
         let mut known = cache.known();
         let bytes = std::mem::take(&mut self.bytes);
         let round = known.round;
-        let entry = Entry { partition: partition.to_string(), size, what: Arc::new(what), bytes, round };
+        let entry = Entry { partition: partition.to_string(), size, what: Arc::new(what), bytes, round, was_latest };
         if let Some(before) = known.files.insert(path, entry) {
             known.bytes -= before.bytes;
         }
@@ -224,10 +229,14 @@ impl KeyRecorder {
     }
 
     /// All rows of the file at `path` have been given.
-    pub fn finish(mut self, partition: &str, path: String, size: u64) {
+    pub fn finish(self, partition: &str, path: String, size: u64) {
+        self.fill(partition, path, size, false);
+    }
+
+    fn fill(mut self, partition: &str, path: String, size: u64, was_latest: bool) {
         self.hashes.shrink_to_fit();
         if let Some(room) = self.room {
-            room.fill(partition, path, size, KnownFile::Keys(KeyHashes::new(self.hashes)));
+            room.fill(partition, path, size, KnownFile::Keys(KeyHashes::new(self.hashes)), was_latest);
         }
     }
 }

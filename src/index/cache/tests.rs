@@ -122,3 +122,19 @@ fn keys_take_the_place_of_a_footer() {
     assert!(matches!(&*cache.get(&a).expect("kept"), KnownFile::Keys(_)));
     assert_eq!(cache.known().bytes, FILE);
 }
+
+#[test]
+fn what_a_compaction_writes_waits_for_its_commit() {
+    let [old, new] = [file("p", "a"), BaseFile { name: "a_0-0-0_2.parquet".into(), ..file("p", "a") }];
+    let cache = Arc::new(KeyCache::new(2 * FILE));
+    round(&cache, &[&old], &[&old]);
+    let mut recorder = cache.record();
+    recorder.add_all(&StringArray::from(vec!["a", "b", "c"]));
+    recorder.finish("p", new.path(), new.size);
+    round(&cache, &[&old], &[&old]);
+    assert_eq!(known(&cache, [&old, &new]), [true, true]);
+    round(&cache, &[&new], &[&new]);
+    assert_eq!(known(&cache, [&old, &new]), [false, true]);
+    round(&cache, &[&file("p", "b")], &[]);
+    assert_eq!(known(&cache, [&old, &new]), [false, false]);
+}
