@@ -96,7 +96,7 @@ fn an_execution_that_died_is_begun_anew_at_once() {
         job.upsert(&rows(0..20, 2));
         let files = job.table.base_files().len();
         let execute = job.compact("execute");
-        execute.clone().env("HUDI_STREAMER_FAULT", point).run().killed();
+        job.killed_at(point, &execute);
         let completed = point == "after-compaction-complete";
         assert_eq!(job.table.pending_compactions().is_empty(), completed, "{point}");
         if !completed {

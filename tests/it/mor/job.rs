@@ -92,6 +92,14 @@ impl MorJob {
         run
     }
 
+    /// As [`MorJob::run`], killed at a fault point.
+    #[track_caller]
+    pub fn killed_at(&mut self, point: &str, call: &Streamer) {
+        let seen = self.seen();
+        call.clone().env("HUDI_STREAMER_FAULT", point).run().killed();
+        self.settle(&seen);
+    }
+
     /// Whether the next delta commit is the fifth since the last compaction.
     pub fn compaction_is_due(&self) -> bool {
         let last = self.table.compactions().pop().unwrap_or_default();

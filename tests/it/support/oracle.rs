@@ -21,6 +21,10 @@ pub const SPARK_1_0: Reader = Reader("1.0.2");
 pub const HUDI_RS: Reader = Reader("rs");
 pub const READERS: [Reader; 3] = [SPARK_0_15, SPARK_1_0, HUDI_RS];
 
+/// What Hudi 1.0 is told, lest it refuse a table of version 6, or upgrade it.
+const KEEP_THE_VERSION: [&str; 4] =
+    ["--conf", "hoodie.write.table.version=6", "--conf", "hoodie.write.auto.upgrade=false"];
+
 /// Heap of each of the two JVMs: they, the program under test and a build fit in a small CI machine.
 const JVM_HEAP: &str = "1500m";
 
@@ -138,7 +142,7 @@ impl Oracle {
     fn make_instant<'a>(&mut self, mut argv: Vec<&'a str>, conf: &[&'a str]) -> String {
         argv.extend(["--hudi", self.reader.0]);
         if self.reader == SPARK_1_0 {
-            argv.extend(["--conf", "hoodie.write.table.version=6", "--conf", "hoodie.write.auto.upgrade=false"]);
+            argv.extend(KEEP_THE_VERSION);
         }
         for setting in conf {
             argv.extend(["--conf", setting]);
@@ -151,6 +155,9 @@ impl Oracle {
     #[track_caller]
     pub fn service(&mut self, table: &str, action: &str, conf: &[&str]) {
         let mut argv = vec!["run", table, action, "--hudi", self.reader.0];
+        if self.reader == SPARK_1_0 {
+            argv.extend(KEEP_THE_VERSION);
+        }
         conf.iter().for_each(|setting| argv.extend(["--conf", setting]));
         self.ask(&argv);
     }
