@@ -231,9 +231,12 @@ pub(super) const INDEXES: Choice<IndexType> = Choice {
         ("BLOOM", IndexType::Bloom),
         ("GLOBAL_SIMPLE", IndexType::GlobalSimple),
         ("GLOBAL_BLOOM", IndexType::GlobalBloom),
+        ("BUCKET", IndexType::Bucket),
     ],
-    later: &["BUCKET", "RECORD_INDEX", "INMEMORY", "HBASE", "FLINK_STATE"],
+    later: &["RECORD_INDEX", "INMEMORY", "HBASE", "FLINK_STATE"],
 };
+
+pub(super) const BUCKET_ENGINES: Choice<()> = Choice { done: &[("SIMPLE", ())], later: &["CONSISTENT_HASHING"] };
 
 pub(super) const SORT_MODES: Choice<BulkInsertSortMode> = Choice {
     done: &[

@@ -92,7 +92,10 @@ keys! {
     DATABASE = "hoodie.database.name", "", "database of the table";
     TIMELINE_ZONE = "hoodie.table.timeline.timezone", "UTC", "zone of instants: UTC (ours) or LOCAL, for new tables";
     EMPTY_COMMIT = "hoodie.allow.empty.commit", "true", "commit a position that moved without data";
-    INDEX_TYPE = "hoodie.index.type", "SIMPLE", "SIMPLE, BLOOM, GLOBAL_SIMPLE or GLOBAL_BLOOM";
+    INDEX_TYPE = "hoodie.index.type", "SIMPLE", "SIMPLE, BLOOM, GLOBAL_SIMPLE, GLOBAL_BLOOM or BUCKET";
+    BUCKET_ENGINE = "hoodie.index.bucket.engine", "SIMPLE", "SIMPLE";
+    BUCKETS = "hoodie.bucket.index.num.buckets", "256", "BUCKET: file groups of a partition; stays what it was when the table was made";
+    BUCKET_FIELDS = "hoodie.bucket.index.hash.field", "", "BUCKET: record key fields that a row's file group is found by; default: all. Stays what it was when the table was made";
     SIMPLE_UPDATE_PATH = "hoodie.simple.index.update.partition.path", "true", "GLOBAL_SIMPLE: a row moves to its new partition";
     BLOOM_UPDATE_PATH = "hoodie.bloom.index.update.partition.path", "true", "GLOBAL_BLOOM: a row moves to its new partition";
     INDEX_CACHE = "hoodie.streamer.index.cache.max.bytes", "268435456", "ours: memory in which a continuous job remembers where keys are, 17 bytes a key; 0: none";
@@ -227,6 +230,7 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.datasource.write.row.writer.enable",
     "hoodie.streamer.write.row.writer.enable",
     "hoodie.bloom.index.use.",
+    "hoodie.bucket.index.query.pruning",
     "hoodie.bloom.index.prune.by.ranges",
     "hoodie.bloom.index.bucketized.checking",
     "hoodie.bloom.index.keys.per.bucket",
@@ -260,6 +264,7 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.release.resource.on.completion.enable",
     "hoodie.schema.cache.enable",
     "hoodie.skip.default.partition.validation",
+    "hoodie.storage.layout.",
     "hoodie.spark.sql.",
     "hoodie.sql.",
     "hoodie.time.generator.",
@@ -281,7 +286,7 @@ pub(super) const REFUSED_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.bulkinsert.user.defined.partitioner.", "choose an order with hoodie.bulkinsert.sort.mode"),
     ("hoodie.bootstrap.", "bootstrap a table with Hudi on Spark"),
     ("hoodie.index.class", OTHER_INDEX),
-    ("hoodie.bucket.index.", OTHER_INDEX),
+    ("hoodie.bucket.index.", "of the bucket index, hoodie.bucket.index.num.buckets and .hash.field are done"),
     ("hoodie.index.hbase.", OTHER_INDEX),
     ("hoodie.hbase.", OTHER_INDEX),
     ("hoodie.record.index.", OTHER_INDEX),

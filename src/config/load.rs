@@ -2,6 +2,7 @@
 
 mod bad_records;
 mod compaction;
+mod index;
 mod registry;
 mod write;
 
@@ -60,6 +61,9 @@ impl<'a> Loader<'a> {
         let index = self.index();
         if source.kafka.as_ref().is_some_and(|kafka| kafka.tombstones == Tombstones::Delete) {
             self.deleting_tombstones(operation, !transformers.is_empty(), !keys.partition_fields.is_empty(), &index);
+        }
+        if index.buckets.is_some() {
+            self.of_buckets(table_type, operation, filter_dupes);
         }
         let write = self.write();
         let compaction = self.compaction(table_type, write.workers);
@@ -440,19 +444,6 @@ impl<'a> Loader<'a> {
             });
         }
         chain
-    }
-
-    fn index(&mut self) -> IndexConfig {
-        let index_type = self.key_choice(&keys::INDEX_TYPE, &choices::INDEXES, IndexType::Simple);
-        let update = match index_type {
-            IndexType::GlobalBloom => &keys::BLOOM_UPDATE_PATH,
-            _ => &keys::SIMPLE_UPDATE_PATH,
-        };
-        IndexConfig {
-            index_type,
-            update_partition_path: self.boolean(update),
-            cache_bytes: self.number(&keys::INDEX_CACHE, "a number of bytes"),
-        }
     }
 
     fn run(&mut self) -> RunConfig {

@@ -340,6 +340,17 @@ pub struct IndexConfig {
     pub update_partition_path: bool,
     /// `hoodie.streamer.index.cache.max.bytes` (ours): what a continuous job may remember of keys; 0: nothing.
     pub cache_bytes: usize,
+    /// For [`IndexType::Bucket`].
+    pub buckets: Option<BucketConfig>,
+}
+
+/// `hoodie.bucket.index.*`: tables do not keep it, so that it must be the same in every job of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BucketConfig {
+    /// `.num.buckets`, above 0.
+    pub count: u32,
+    /// `.hash.field`, or all fields of the record key.
+    pub hash_fields: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -348,6 +359,7 @@ pub enum IndexType {
     Bloom,
     GlobalSimple,
     GlobalBloom,
+    Bucket,
 }
 
 impl IndexType {

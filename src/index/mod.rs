@@ -1,10 +1,12 @@
-//! Which file group holds a key: SIMPLE and BLOOM, per partition or global (semantics.md §5).
+//! Which file group holds a key: SIMPLE and BLOOM, per partition or global, and BUCKET (semantics.md §5).
 //!
-//! Reads base files, and of moving records whole slices; writes nothing; knows records and tables, no sources. Look at [`tag`] first. Invariants: a key that
-//! a visible base file holds is always found; memory follows the incoming rows, never the table: the hash table is of
-//! the incoming keys, and the stored ones stream past it. What a job of many rounds remembers besides has a budget.
+//! Reads base files, and of moving records whole slices; writes nothing; knows records and tables, no sources. Look at
+//! [`tag`] first, and at [`tag_buckets`], which reads nothing. Invariants: a key that a visible base file holds is always
+//! found; memory follows the incoming rows, never the table: the hash table is of the incoming keys, and the stored ones
+//! stream past it. What a job of many rounds remembers besides has a budget.
 
 mod bloom;
+mod bucket;
 mod cache;
 mod key_hashes;
 mod key_table;
@@ -18,12 +20,13 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bucket::{bucket_of, new_file_id};
 pub use cache::{KeyCache, KeyRecorder};
 pub(crate) use key_table::KeyTable;
 pub(crate) use ordering::incoming_ordering;
 pub(crate) use places::PartitionPlaces;
 
-use crate::config::IndexConfig;
+use crate::config::{BucketConfig, IndexConfig};
 use crate::record::{KeyedBatch, MergeRule, RowRef};
 use crate::slice::SliceOptions;
 use crate::table::{BaseFile, FileSlice, FileSystemView, Table, Timeline};
@@ -39,7 +42,7 @@ pub struct Tagged {
     /// The rows that count, in arrival order. A row whose key lives in several groups (an INSERT may store a key
     /// twice) is listed once a group, as Hudi does.
     pub rows: Vec<TaggedRow>,
-    /// File groups that hold at least one of the keys.
+    /// File groups that hold at least one of the keys, or may do so (BUCKET).
     pub groups: Vec<FileSlice>,
     /// Global indexes: stored rows that move away; the row of `groups[group]` with `rows[..]`'s key is deleted there.
     pub moves: Vec<Move>,
@@ -101,6 +104,21 @@ pub enum Error {
     Table(#[from] crate::table::Error),
     #[error(transparent)]
     Slice(#[from] crate::slice::Error),
+    #[error(
+        "find multiple file groups of bucket {bucket} in partition {partition:?}, {file_id} and {other}: a bucket has one, by \
+         which the index finds its rows; leave one of them, with the rows of both"
+    )]
+    BucketTwice { partition: String, bucket: u32, file_id: String, other: String },
+    #[error(
+        "file group {file_id} in partition {partition:?} is none of the {count} buckets: set hoodie.bucket.index.num.buckets to \
+         what the table was made with"
+    )]
+    BucketBeyond { partition: String, file_id: String, count: u32 },
+    #[error(
+        "file group {file_id} in partition {partition:?} is no bucket: the table was made with another hoodie.index.type than \
+         BUCKET, which cannot find its rows"
+    )]
+    NoBucket { partition: String, file_id: String },
     #[error("compare incoming records with those stored in {path}: {source}")]
     Compare { path: String, source: crate::record::Error },
     #[error("compare incoming records with those stored in {path}: {source}")]
@@ -112,6 +130,9 @@ impl Error {
         match self {
             Error::Table(e) => e.code(),
             Error::Slice(e) => e.code(),
+            Error::BucketTwice { .. } => "index-bucket-twice",
+            Error::BucketBeyond { .. } => "index-bucket-count",
+            Error::NoBucket { .. } => "index-no-bucket",
             Error::Compare { source, .. } => source.code(),
             Error::Ordering { .. } => "index-ordering",
         }
@@ -166,6 +187,17 @@ pub async fn tag(
     let work = move |(slice, file): (FileSlice, BaseFile)| look_up.hits(&slice, &file);
     let hits = pool::run(workers, &CancellationToken::new(), tasks, work).await?;
     Ok(pool::blocking(move || settle::settle(Arc::unwrap_or_clone(batches), &rows, slices, &hits, moving)).await)
+}
+
+/// Under the bucket index: a row's group is the one of its bucket, whether it holds the key or not.
+pub async fn tag_buckets(
+    view: &FileSystemView,
+    config: &BucketConfig,
+    batches: Vec<KeyedBatch>,
+    rows: Vec<RowRef>,
+) -> Result<Tagged> {
+    let (config, stored) = (config.clone(), bucket::stored(view, config)?);
+    Ok(pool::blocking(move || bucket::tag(&config, stored, batches, &rows)).await)
 }
 
 /// The rows whose key is not stored yet (`--filter-dupes`); under a global index no partition may hold it.

@@ -22,7 +22,12 @@ fn moving_records_are_compared_with_merged_slices() {
         // Twice: the second time the cache knows the keys.
         for _ in 0..2 {
             let tag_options = TagOptions {
-                index: IndexConfig { index_type: IndexType::GlobalSimple, update_partition_path: true, cache_bytes: 0 },
+                index: IndexConfig {
+                    index_type: IndexType::GlobalSimple,
+                    update_partition_path: true,
+                    cache_bytes: 0,
+                    buckets: None,
+                },
                 stored_ordering: Some(StoredOrdering { rule, field: "ts".to_string() }),
                 merging: Some(Merging {
                     timeline: group.timeline(),

@@ -47,7 +47,9 @@ impl Streamer {
         };
         let keys = input.sifting(KeyGenerator::new(&self.config.keys, options.clone(), &rows_schema)?);
 
-        if self.config.operation == Operation::BulkInsert && !combines {
+        // Which file group a row goes to is asked also where no key is looked up.
+        let bucketed = self.config.index.buckets.is_some();
+        if self.config.operation == Operation::BulkInsert && !combines && !bucketed {
             if self.config.run.dry_run {
                 input.collect(&keys, &self.cancel).await?;
             } else {
@@ -74,7 +76,12 @@ impl Streamer {
         let Some(table) = &self.table else { return Ok(Work::Nothing) };
         let partitions = (!global).then(|| partitions_of(&batches));
         let view = FileSystemView::load(table, timeline, partitions.as_deref()).await?;
-        let tagged = if combines {
+        let buckets = self.config.index.buckets.as_ref();
+        // By its bucket alone nobody knows whether a key is stored.
+        let by_bucket = buckets.filter(|_| !self.config.filter_dupes);
+        let tagged = if let Some(buckets) = by_bucket {
+            index::tag_buckets(&view, buckets, batches, rows).await?
+        } else if combines {
             let options = TagOptions {
                 index: self.config.index.clone(),
                 stored_ordering: open::known_ordering_field(&self.config, Some(table), &schemas.writer)
@@ -92,6 +99,9 @@ impl Streamer {
         }
         let chosen = index::filter_dupes(&tagged);
         report.rows_filtered = (tagged.rows.len() - chosen.len()) as u64;
+        if let Some(buckets) = buckets {
+            return Ok(Work::Upsert(index::tag_buckets(&view, buckets, tagged.batches, chosen).await?, view));
+        }
         if self.config.operation == Operation::BulkInsert {
             let schema = schemas.writer.arrow.clone();
             let keys = KeyGenerator::new(&self.config.keys, options, &schema)?;

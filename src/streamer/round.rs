@@ -101,7 +101,8 @@ impl Streamer {
         quarantine::check(&config).await?;
         let provider = SchemaProvider::open(&config.schema)?;
         let source = source::open(&config.source, config.write.workers)?;
-        let looks_up = config.operation == Operation::Upsert || config.filter_dupes;
+        let tags = config.operation == Operation::Upsert && config.index.buckets.is_none();
+        let looks_up = tags || config.filter_dupes;
         let remembers = config.run.continuous && looks_up && config.index.cache_bytes > 0;
         let key_cache = remembers.then(|| Arc::new(KeyCache::new(config.index.cache_bytes)));
         let streamer = Streamer::over(config, source, provider, tokens, metrics).await?;

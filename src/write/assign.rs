@@ -1,5 +1,5 @@
 //! Which rows go to which file (semantics.md §6.2, §6.3): updates to their file groups, inserts to small files first, the
-//! rest to new groups. Pure, until a [`Plan`] is executed.
+//! rest to new groups. Under the bucket index each row goes to the group of its bucket. Pure, until a [`Plan`] is executed.
 //!
 //! Merge-on-read: updates are appended to the log of their group, unless the group is rewritten anyhow because it takes
 //! inserts.
@@ -9,8 +9,8 @@ use super::create::create;
 use super::data_file::Run;
 use super::merge::{MergeTask, merge};
 use super::{Error, Result, WriteContext, WriteStatus};
-use crate::config::{Operation, WriteConfig};
-use crate::index::{PartitionPlaces, Tagged, is_deleted, pool};
+use crate::config::{BucketConfig, Operation, WriteConfig};
+use crate::index::{PartitionPlaces, Tagged, bucket_of, is_deleted, pool};
 use crate::record::{KeyedBatch, MergeRule, RowRef};
 use crate::table::{CommitMetadata, FileSlice, FileSystemView, WriteStat};
 use std::cmp::Reverse;
@@ -29,7 +29,12 @@ pub struct Plan {
 /// The work on one file group.
 #[derive(Debug, PartialEq)]
 enum Task {
-    Create { partition: String, rows: Vec<RowRef> },
+    /// `bucket`: all rows are of this one, whose first file group they make.
+    Create {
+        partition: String,
+        bucket: Option<u32>,
+        rows: Vec<RowRef>,
+    },
     Merge(Box<MergeTask>),
     Append(Box<AppendTask>),
 }
@@ -63,8 +68,9 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
         return Err(Error::PendingClustering { partition: slice.partition.clone(), file_id: slice.file_id.clone() });
     }
     let merge_on_read = context.table.properties.is_merge_on_read();
-    let keeps_duplicates = context.operation == Operation::Insert && context.config.allow_duplicate_on_inserts;
-    let mut merges: Vec<MergeTask> = groups.into_iter().map(|slice| MergeTask::new(slice, false)).collect();
+    let keeps_duplicates = context.operation != Operation::Upsert && context.config.allow_duplicate_on_inserts;
+    // Only the bucket index gives inserts a group.
+    let mut merges: Vec<MergeTask> = groups.into_iter().map(|slice| MergeTask::new(slice, keeps_duplicates)).collect();
     let places = PartitionPlaces::new(&batches);
     let mut by_place: Vec<Vec<RowRef>> = vec![Vec::new(); places.paths.len()];
     for tagged in rows {
@@ -88,6 +94,10 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
     let mut creates = Vec::new();
     let average = context.average_record_size.max(1);
     for (partition, rows) in inserts {
+        if let Some(buckets) = &context.index.buckets {
+            creates.extend(new_buckets(buckets, &batches, &partition, rows));
+            continue;
+        }
         let mut rest = rows.as_slice();
         let coming = rest.len() as u64 * average;
         for slice in small_files(&context.config, merge_on_read, view, &partition, coming) {
@@ -104,7 +114,7 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
             }
         }
         for rows in rest.chunks(rows_per_new_group(&context.config, average)) {
-            creates.push(Task::Create { partition: partition.clone(), rows: rows.to_vec() });
+            creates.push(Task::Create { partition: partition.clone(), bucket: None, rows: rows.to_vec() });
         }
     }
     let updates = merges.into_iter().enumerate().map(|(at, merge)| {
@@ -162,6 +172,25 @@ fn only_a_rewrite_will_do(rule: MergeRule, batches: &[KeyedBatch], merge: &Merge
         && merge.slice.log_files.is_empty()
         && merge.slice.pending_compaction.is_none()
         && merge.rows.iter().any(newer_than_all)
+}
+
+/// The first file group of each bucket that rows of a partition come to.
+fn new_buckets<'a>(
+    buckets: &BucketConfig,
+    batches: &[KeyedBatch],
+    partition: &'a str,
+    rows: Vec<RowRef>,
+) -> impl Iterator<Item = Task> + use<'a> {
+    let mut by_bucket: BTreeMap<u32, Vec<RowRef>> = BTreeMap::new();
+    for row in rows {
+        let key = batches[row.batch as usize].keys.value(row.row as usize);
+        by_bucket.entry(bucket_of(key, buckets)).or_default().push(row);
+    }
+    by_bucket.into_iter().map(|(bucket, rows)| Task::Create {
+        partition: partition.to_string(),
+        bucket: Some(bucket),
+        rows,
+    })
 }
 
 fn is_clustering(view: &FileSystemView, slice: &FileSlice) -> bool {
@@ -233,7 +262,7 @@ impl Plan {
         let mut written = pool::run(workers, &run.stop.clone(), tasks, move |(at, task)| {
             run.check_cancelled()?;
             let statuses = match task {
-                Task::Create { partition, rows } => create(run.clone(), &batches, &partition, &rows)?,
+                Task::Create { partition, bucket, rows } => create(run.clone(), &batches, &partition, bucket, &rows)?,
                 Task::Merge(task) => vec![merge(&run, &batches, *task)?],
                 Task::Append(task) => append(&run, &batches, &task)?,
             };

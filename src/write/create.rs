@@ -1,8 +1,10 @@
-//! New file groups: rows are appended, a file that is full is followed by the next of the same prefix.
+//! New file groups: rows are appended, a file that is full is followed by the next of the same prefix. A bucket has one file,
+//! however large.
 
 use super::data_file::{DataFile, Run};
 use super::status::WriteStatus;
 use super::{BATCH_ROWS, Result};
+use crate::index::new_file_id;
 use crate::record::{KeyedBatch, RowRef};
 use crate::table::MarkerType;
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
@@ -118,13 +120,22 @@ impl SizeCheck {
     }
 }
 
-/// Writes the given rows as new records of `partition`.
+/// Writes the given rows as new records of `partition`, all into one file if they are of one bucket.
 pub(super) fn create(
     run: Arc<Run>,
     batches: &[KeyedBatch],
     partition: &str,
+    bucket: Option<u32>,
     rows: &[RowRef],
 ) -> Result<Vec<WriteStatus>> {
+    if let Some(bucket) = bucket {
+        let mut file = DataFile::create(&run, partition, &new_file_id(bucket), MarkerType::Create)?;
+        for rows in rows.chunks(BATCH_ROWS) {
+            let (keys, columns) = gather(batches, rows)?;
+            file.append(keys, &columns).map_err(|e| e.in_file("write", file.path()))?;
+        }
+        return Ok(vec![file.finish()?]);
+    }
     let mut handle = CreateHandle::new(run, partition);
     for rows in rows.chunks(BATCH_ROWS) {
         let (keys, columns) = gather(batches, rows)?;

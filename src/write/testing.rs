@@ -54,7 +54,12 @@ pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> Writ
             allow_column_drop: false,
             workers: 2,
         },
-        index: IndexConfig { index_type: IndexType::Simple, update_partition_path: true, cache_bytes: 0 },
+        index: IndexConfig {
+            index_type: IndexType::Simple,
+            update_partition_path: true,
+            cache_bytes: 0,
+            buckets: None,
+        },
         operation,
         rule: MergeRule(PayloadClass::OverwriteWithLatest),
         ordering_field: Some("value".to_string()),

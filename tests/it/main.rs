@@ -7,6 +7,7 @@
 mod support;
 
 mod bad_input;
+mod bucket;
 mod checkpoint;
 mod cli;
 mod crash;

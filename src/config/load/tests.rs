@@ -3,6 +3,7 @@
 use super::*;
 
 mod compaction;
+mod index;
 mod registry;
 
 const FLAGS: &[(&str, &str)] =
@@ -158,7 +159,7 @@ fn settings_that_would_change_the_table_are_refused_by_name() {
         ("hoodie.bulkinsert.sort.mode=PARTITION_PATH_REPARTITION", "config-unsupported", &["GLOBAL_SORT"]),
         ("hoodie.parquet.compression.codec=brotli", "config-unsupported", &["ZSTD"]),
         ("hoodie.logfile.data.block.format=hfile", "config-unsupported", &["avro", "parquet"]),
-        ("hoodie.bucket.index.num.buckets=4", "config-unsupported", &["hoodie.index.type"]),
+        ("hoodie.bucket.index.max.num.buckets=4", "config-unsupported", &["hoodie.bucket.index.num.buckets"]),
         ("hoodie.payload.delete.field=gone", "config-unsupported", &["_hoodie_is_deleted"]),
         ("hoodie.write.record.merge.mode=EVENT_TIME_ORDERING", "config-unsupported", &["--payload-class"]),
         ("hoodie.compaction.record.merger.strategy=x", "config-unsupported", &["--payload-class"]),

@@ -52,7 +52,8 @@ pub(super) fn config(data: &StreamerConfig, base_path: &str, table_name: &str) -
     config.source.kafka = None;
     config.schema = SchemaProviderConfig::None;
     config.transformers = Vec::new();
-    config.index = IndexConfig { index_type: IndexType::Bloom, update_partition_path: false, cache_bytes: 0 };
+    config.index =
+        IndexConfig { index_type: IndexType::Bloom, update_partition_path: false, cache_bytes: 0, buckets: None };
     // Columns that somebody has added stay.
     (config.write.reconcile_schema, config.write.set_null_for_missing_columns) = (false, true);
     config.write.allow_column_drop = false;

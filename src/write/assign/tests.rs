@@ -34,7 +34,8 @@ fn new_rows(partition: &str, count: u32) -> Tagged {
 /// `c <rows>` for a new group, `<file id> <rows>` for a merge.
 fn summary(plan: &Plan) -> Vec<String> {
     let of = |task: &Task| match task {
-        Task::Create { partition, rows } => format!("new {partition} {}", rows.len()),
+        Task::Create { partition, bucket: None, rows } => format!("new {partition} {}", rows.len()),
+        Task::Create { partition, bucket: Some(bucket), rows } => format!("new {partition}/{bucket} {}", rows.len()),
         Task::Merge(task) => format!("{} +{} -{}", task.slice.file_id, task.rows.len(), task.moved_away.len()),
         Task::Append(task) => format!("log of {} +{} -{}", task.slice.file_id, task.rows.len(), task.moved_away.len()),
     };
@@ -86,6 +87,45 @@ fn packing_and_splitting_follow_their_settings() {
     split.config.insert_split_size = 2;
     let plan = assign(&split, new_rows("p", 3), &view(&[])).unwrap();
     assert_eq!(summary(&plan), ["new p 2", "new p 1"], "split size in rows");
+}
+
+#[test]
+fn a_bucket_has_one_group_whatever_its_size() {
+    let mut bucketed = context(Operation::Insert);
+    bucketed.index.buckets = Some(BucketConfig { count: 2, hash_fields: vec!["id".into()] });
+    let small = view(&[base_file("p", "00000000-a", 1)]);
+    let plan = assign(&bucketed, new_rows("p", 40), &small).unwrap();
+    let sizes = summary(&plan);
+    assert!(sizes.len() == 2 && sizes[0].starts_with("new p/0 ") && sizes[1].starts_with("new p/1 "), "{sizes:?}");
+    let rows = plan.tasks.iter().map(|task| match task {
+        Task::Create { bucket, rows, .. } => {
+            let own =
+                |row: &RowRef| Some(bucket_of(&format!("k{}", row.row), bucketed.index.buckets.as_ref().unwrap()));
+            assert!(rows.iter().all(|row| own(row) == *bucket), "bucket {bucket:?}: {rows:?}");
+            rows.len()
+        }
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(rows.sum::<usize>(), 40);
+}
+
+#[test]
+fn an_insert_into_a_bucket_that_is_there_keeps_equal_keys_as_configured() {
+    for (operation, allowed, keeps) in [
+        (Operation::Insert, true, true),
+        (Operation::BulkInsert, true, true),
+        (Operation::Insert, false, false),
+        (Operation::Upsert, true, false),
+    ] {
+        let mut context = context(operation);
+        context.config.allow_duplicate_on_inserts = allowed;
+        let mut tagged = new_rows("p", 1);
+        tagged.groups.push(slice(&base_file("p", "00000000-a", 1)));
+        tagged.rows[0].group = Some(0);
+        let plan = assign(&context, tagged, &view(&[])).unwrap();
+        let [Task::Merge(task)] = &plan.tasks[..] else { panic!("{:?}", summary(&plan)) };
+        assert_eq!(task.keeps_duplicates, keeps, "{operation:?} {allowed}");
+    }
 }
 
 #[test]

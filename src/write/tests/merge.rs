@@ -20,7 +20,7 @@ fn rows(count: usize) -> Vec<RowRef> {
 /// Writes one file of new records.
 fn stored(context: WriteContext, batch: KeyedBatch) -> BaseFile {
     let count = batch.keys.len();
-    let statuses = blocking(move || create(testing::run(context), &[batch], "p", &rows(count))).unwrap();
+    let statuses = blocking(move || create(testing::run(context), &[batch], "p", None, &rows(count))).unwrap();
     assert_eq!(statuses.len(), 1);
     testing::file(&statuses[0])
 }

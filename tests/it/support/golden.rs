@@ -73,13 +73,14 @@ impl Golden {
         self.spec["options"][key].as_str()
     }
 
-    /// Settings of a global index, which every writer of the table has to give: the table does not keep them.
+    /// Settings of a global index or of buckets, which every writer of the table has to give: the table does not keep them.
     pub fn index(&self) -> Vec<(String, String)> {
         let options = self.spec["options"].as_object().expect("options");
         let options = options.iter().map(|(k, v)| (k.clone(), v.as_str().expect("options are text").to_owned()));
         options
-            .filter(|(k, v)| {
-                (k == "hoodie.index.type" && v.starts_with("GLOBAL")) || k.ends_with(".update.partition.path")
+            .filter(|(k, v)| match k.as_str() {
+                "hoodie.index.type" => v.starts_with("GLOBAL") || v == "BUCKET",
+                k => k.ends_with(".update.partition.path") || k.starts_with("hoodie.bucket.index."),
             })
             .collect()
     }
