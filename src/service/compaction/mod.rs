@@ -14,6 +14,8 @@ mod heartbeat;
 mod plan;
 mod schedule;
 mod strategy;
+#[cfg(test)]
+mod tests;
 mod trigger;
 
 use crate::config::{CompactionConfig, IndexConfig, WriteConfig};

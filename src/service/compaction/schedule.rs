@@ -75,7 +75,7 @@ impl Compactor {
 
     /// A write that was opened between our last look at the timeline (`before`) and the plan has chosen its files without
     /// it. One opened after the plan knows it, or finds it when it looks once more, right before it commits.
-    async fn take_back_if_overlooked(&self, plan: &Instant, before: &Timeline) -> Result<()> {
+    pub(super) async fn take_back_if_overlooked(&self, plan: &Instant, before: &Timeline) -> Result<()> {
         let now = self.table.timeline().await?;
         let known = writes(before);
         if writes(&now).is_subset(&known) {

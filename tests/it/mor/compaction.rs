@@ -172,6 +172,22 @@ fn a_plan_that_another_process_executes_is_left_to_it() {
 }
 
 #[test]
+fn the_last_plan_is_executed_before_a_round_that_is_told_so() {
+    let mut job = planning("2");
+    job.upsert(&rows(0..30, 1));
+    job.upsert(&rows(0..20, 2));
+    let plan = job.table.pending_compactions().pop().expect("a plan");
+    let call = job.call.clone().without("--disable-compaction").without("hoodie.compact.schedule.inline");
+    job.upsert_by(&call.switch("--retry-last-pending-inline-compaction"), &rows(0..9, 3));
+    assert_eq!(job.table.compactions().first(), Some(&plan));
+    let delta = job.table.delta_commits().pop().expect("the round's");
+    let on_new_files =
+        |stat: &Value| stat["baseFile"].as_str().is_some_and(|f| f.ends_with(&format!("_{plan}.parquet")));
+    assert!(stats(&job, &delta).iter().all(on_new_files), "the round wrote on what the compaction made");
+    check(&job);
+}
+
+#[test]
 fn a_compaction_that_fails_behind_the_commit_is_told_and_undoes_nothing() {
     let by_days = "org.apache.hudi.table.action.compact.strategy.DayBasedCompactionStrategy";
     let mut job = MorJob::new(OVERWRITE, |call| {
