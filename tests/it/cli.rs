@@ -27,7 +27,7 @@ fn a_wrong_command_line_is_refused_by_name() {
         (call().op("DELETE_PARTITION"), &["DELETE_PARTITION"]),
         (call().switch("--continuous").switch("true"), &["true"]),
         (call().flag("--source-limit", "10k"), &["--source-limit", "10k"]),
-        (call().flag("--table-type", "MERGE_ON_READ"), &["MERGE_ON_READ"]),
+        (call().flag("--table-type", "MERGE_ON_REED"), &["MERGE_ON_REED", "MERGE_ON_READ"]),
         (call().switch("--run-bootstrap"), &["--run-bootstrap"]),
         (call().flag("--source-class", "org.apache.hudi.utilities.sources.ProtoKafkaSource"), &["ProtoKafkaSource"]),
         (call().flag("--source-class", "JsonDFSSorce"), &["JsonDFSSorce", "JsonDFSSource"]),
