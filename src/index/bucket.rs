@@ -63,7 +63,7 @@ pub(super) fn tag(
         TaggedRow { row: *row, group }
     };
     let rows = rows.iter().map(place).collect();
-    Tagged { batches, rows, groups, moves: Vec::new() }
+    Tagged { batches, rows, groups, moves: Vec::new(), revived: Default::default() }
 }
 
 /// The bucket of a record key.

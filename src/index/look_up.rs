@@ -5,7 +5,7 @@ use super::key_hashes::{KeyHasher, KeyHashes};
 use super::key_table::KeyTable;
 use super::ordering::incoming_ordering;
 use super::places::PartitionPlaces;
-use super::{Error, Merging, Result, StoredOrdering, bloom};
+use super::{Error, Merging, Result, StoredOrdering, bloom, revived};
 use crate::config::IndexType;
 use crate::record::{self, KeyedBatch, RowRef, ordering_column};
 use crate::slice;
@@ -87,6 +87,14 @@ pub(super) struct Hit {
     pub position: u32,
     /// The merge rule keeps the stored row. Asked only where it decides whether a record moves.
     pub stored_wins: bool,
+    /// A log has deleted the base file's row. Asked only where [`Merging`] is.
+    pub deleted: bool,
+}
+
+impl Hit {
+    pub fn of(position: u32) -> Hit {
+        Hit { position, stored_wins: false, deleted: false }
+    }
 }
 
 /// What to look up, and how.
@@ -95,6 +103,8 @@ pub(super) struct LookUp {
     pub index_type: IndexType,
     pub stored_ordering: Option<StoredOrdering>,
     pub merging: Option<Merging>,
+    /// Records move to other partitions.
+    pub moving: bool,
     pub keys: IncomingKeys,
     pub cache: Option<Arc<KeyCache>>,
 }
@@ -102,7 +112,27 @@ pub(super) struct LookUp {
 impl LookUp {
     /// The rows that the slice of `file` holds, each once, in the order of the list of rows.
     pub(super) fn hits(&self, slice: &FileSlice, file: &BaseFile) -> Result<Vec<Hit>> {
-        let merging = self.merging.as_ref().filter(|_| !slice.log_files.is_empty());
+        let Some(merging) = self.merging.as_ref().filter(|_| !slice.log_files.is_empty()) else {
+            return self.hits_in(file, self.stored_ordering.as_ref());
+        };
+        let mut hits = self.hits_in(file, None)?;
+        let Some(incoming) = self.keys.of(file).filter(|_| !hits.is_empty()) else { return Ok(hits) };
+        if !self.moving {
+            revived::mark(&self.table, merging, slice, &incoming.table, &mut hits)?;
+            return Ok(hits);
+        }
+        let merged = self.merged_hits(merging, &incoming.table, slice, file)?;
+        for hit in &mut hits {
+            match merged.binary_search_by_key(&hit.position, |merged| merged.position) {
+                Ok(at) => *hit = merged[at],
+                Err(_) => hit.deleted = true,
+            }
+        }
+        Ok(hits)
+    }
+
+    /// The same of a base file, compared by `ordering`.
+    fn hits_in(&self, file: &BaseFile, ordering: Option<&StoredOrdering>) -> Result<Vec<Hit>> {
         let Some(incoming) = self.keys.of(file) else { return Ok(Vec::new()) };
         let keys = &incoming.table;
         let known = self.cache.as_ref().and_then(|cache| Some((cache, cache.get(file)?)));
@@ -111,11 +141,8 @@ impl LookUp {
             match &*known {
                 KnownFile::Keys(stored) => {
                     let found = incoming.known_in(stored, &cache.hasher);
-                    if let Some(merging) = merging.filter(|_| !found.is_empty()) {
-                        return self.merged_hits(merging, keys, slice, file);
-                    }
-                    if !self.ordering_decides(keys, file, found.iter().copied()) {
-                        return Ok(found.into_iter().map(|position| Hit { position, stored_wins: false }).collect());
+                    if ordering.is_none() || !self.ordering_decides(keys, file, found.iter().copied()) {
+                        return Ok(found.into_iter().map(Hit::of).collect());
                     }
                 }
                 KnownFile::Footer(footer) if !bloom::may_hold_any(footer, keys) => return Ok(Vec::new()),
@@ -134,15 +161,12 @@ impl LookUp {
         let stored = reader.record_keys()?;
         self.cache.iter().for_each(|cache| cache.keep_keys(file, &stored));
         let mut pairs = pairs(keys, &stored);
-        if let Some(merging) = merging.filter(|_| !pairs.is_empty()) {
-            return self.merged_hits(merging, keys, slice, file);
-        }
-        let stored_wins = match &self.stored_ordering {
+        let stored_wins = match ordering {
             Some(ordering) => self.stored_wins(ordering, keys, &reader, file, &pairs)?,
             None => vec![false; pairs.len()],
         };
         let hits = pairs.drain(..).zip(stored_wins);
-        Ok(each_once(hits.map(|(Pair { position, .. }, stored_wins)| Hit { position, stored_wins }).collect()))
+        Ok(each_once(hits.map(|(pair, stored_wins)| Hit { stored_wins, ..Hit::of(pair.position) }).collect()))
     }
 
     /// The same of the base file with its logs on top: what they have deleted is not there, and ordering values are theirs.
@@ -163,7 +187,7 @@ impl LookUp {
                 stored_wins = self.kept(ordering, keys, file, &column, &pairs)?;
             }
             let new = pairs.iter().zip(stored_wins);
-            hits.extend(new.map(|(pair, stored_wins)| Hit { position: pair.position, stored_wins }));
+            hits.extend(new.map(|(pair, stored_wins)| Hit { stored_wins, ..Hit::of(pair.position) }));
         }
         Ok(each_once(hits))
     }

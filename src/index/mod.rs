@@ -14,6 +14,7 @@ mod look_up;
 mod ordering;
 mod places;
 pub(crate) mod pool;
+mod revived;
 mod settle;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -25,13 +26,14 @@ pub use cache::{KeyCache, KeyRecorder};
 pub(crate) use key_table::KeyTable;
 pub(crate) use ordering::incoming_ordering;
 pub(crate) use places::PartitionPlaces;
+pub use revived::find_revived;
 
 use crate::config::{BucketConfig, IndexConfig};
 use crate::record::{KeyedBatch, MergeRule, RowRef};
 use crate::slice::SliceOptions;
 use crate::table::{BaseFile, FileSlice, FileSystemView, Table, Timeline};
 use arrow::array::Array;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +48,8 @@ pub struct Tagged {
     pub groups: Vec<FileSlice>,
     /// Global indexes: stored rows that move away; the row of `groups[group]` with `rows[..]`'s key is deleted there.
     pub moves: Vec<Move>,
+    /// Groups in which a key comes back that their log has deleted: told only under a rule that compares with stored rows.
+    pub revived: BTreeSet<u32>,
 }
 
 /// One incoming row.
@@ -76,7 +80,8 @@ pub struct StoredOrdering {
 }
 
 /// How slices with log files are read where their base file does not say what is stored: a global index does not move a
-/// record that a log has deleted, nor compare with what a log has replaced (`HoodieIndexUtils`, Hudi 0.15).
+/// record that a log has deleted, nor compare with what a log has replaced (`HoodieIndexUtils`, Hudi 0.15); and a key that
+/// comes back after a delete is told of.
 #[derive(Debug, Clone)]
 pub struct Merging {
     pub timeline: Timeline,
@@ -89,7 +94,7 @@ pub struct TagOptions {
     pub index: IndexConfig,
     /// Matters to global indexes with `update.partition.path=true` alone.
     pub stored_ordering: Option<StoredOrdering>,
-    /// Likewise; `None` for a table without log files.
+    /// Matters to them, and to a rule that compares with stored rows; `None` for a table without log files.
     pub merging: Option<Merging>,
     /// Files that are read and probed at a time, each on a blocking thread.
     pub workers: usize,
@@ -145,7 +150,7 @@ impl Tagged {
     /// Rows that nothing is looked up for (INSERT).
     pub fn untagged(batches: Vec<KeyedBatch>, rows: Vec<RowRef>) -> Tagged {
         let rows = rows.into_iter().map(|row| TaggedRow { row, group: None }).collect();
-        Tagged { batches, rows, groups: Vec::new(), moves: Vec::new() }
+        Tagged { batches, rows, groups: Vec::new(), moves: Vec::new(), revived: BTreeSet::new() }
     }
 }
 
@@ -180,7 +185,10 @@ pub async fn tag(
         table: table.clone(),
         index_type: index.index_type,
         stored_ordering: stored_ordering.filter(|o| moving && o.rule.needs_stored_ordering()),
-        merging: merging.filter(|_| moving).map(|m| Merging { options: m.options.keys_only(), ..m }),
+        merging: merging
+            .filter(|m| moving || m.options.rule.needs_stored_ordering())
+            .map(|m| Merging { options: m.options.keys_only(), ..m }),
+        moving,
         keys,
         cache,
     };

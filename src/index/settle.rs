@@ -4,8 +4,9 @@ use super::look_up::Hit;
 use super::{Move, Tagged, TaggedRow, is_deleted};
 use crate::record::{KeyedBatch, RowRef};
 use crate::table::FileSlice;
+use std::collections::BTreeSet;
 
-/// `hits`: what was found in each of `slices`. `moving`: a record follows its partition path to another partition.
+/// `hits`: what was found in each of `slices`; a key that a log has deleted counts only where it comes back. `moving`: a record follows its partition path to another partition.
 pub(super) fn settle(
     batches: Vec<KeyedBatch>,
     rows: &[RowRef],
@@ -24,12 +25,14 @@ pub(super) fn settle(
     found.sort_unstable_by_key(|(hit, group)| (hit.position, *group));
 
     let (mut tagged, mut moves) = (Vec::with_capacity(rows.len().max(found.len())), Vec::new());
+    let mut revived = BTreeSet::new();
     let mut found = found.as_slice();
     for (position, &row) in rows.iter().enumerate() {
         let count = found.iter().take_while(|(hit, _)| hit.position as usize == position).count();
         let (mine, rest) = found.split_at(count);
         found = rest;
         let batch = &batches[row.batch as usize];
+        let (dead, mine): (Vec<_>, Vec<_>) = mine.iter().copied().partition(|(hit, _)| hit.deleted);
         let stays = |hit: &Hit, group: u32| {
             !moving
                 || hit.stored_wins
@@ -41,11 +44,15 @@ pub(super) fn settle(
         let leaving = mine.iter().map(|(_, group)| *group).filter(|group| !staying.contains(group));
         moves.extend(leaving.map(|group| Move { row, group }));
         if staying.is_empty() {
-            tagged.push(TaggedRow { row, group: None });
+            // The base file still has its key, so that other writers will look for it there.
+            let back = dead.iter().find(|(hit, group)| mine.is_empty() && stays(hit, *group)).map(|(_, group)| *group);
+            let back = back.filter(|_| !is_deleted(batch, row.row as usize));
+            revived.extend(back);
+            tagged.push(TaggedRow { row, group: back });
         }
         tagged.extend(staying.into_iter().map(|group| TaggedRow { row, group: Some(group) }));
     }
-    Tagged { batches, rows: tagged, groups, moves }
+    Tagged { batches, rows: tagged, groups, moves, revived }
 }
 
 #[cfg(test)]
@@ -76,7 +83,7 @@ mod tests {
         let mut batch = testing::keyed(&[("k", "p", 1)]);
         batch.deleted = Some(vec![deleted].into());
         let hits: Vec<_> =
-            found.iter().map(|(_, stored_wins)| vec![Hit { position: 0, stored_wins: *stored_wins }]).collect();
+            found.iter().map(|(_, stored_wins)| vec![Hit { stored_wins: *stored_wins, ..Hit::of(0) }]).collect();
         let slices = found.iter().map(|(partition, _)| slice(partition)).collect();
         let tagged = settle(vec![batch], &[row(0)], slices, &hits, moving);
         let name = |group: u32| tagged.groups[group as usize].file_id.clone();
@@ -121,7 +128,7 @@ mod tests {
     #[test]
     fn rows_keep_arrival_order_and_files_without_hits_are_no_groups() {
         let batch = testing::keyed(&[("a", "p", 1), ("b", "p", 1), ("c", "p", 1)]);
-        let hit = |position| Hit { position, stored_wins: false };
+        let hit = Hit::of;
         let slices = vec![slice("f0"), slice("f1"), slice("f2")];
         let rows = [row(2), row(0), row(1)];
         let tagged = settle(vec![batch], &rows, slices, &[vec![hit(2)], vec![], vec![hit(0), hit(2)]], false);

@@ -26,6 +26,7 @@ pub use merge::Merged;
 use crate::record::{MergeRule, ordering_column};
 use crate::schema::TableSchema;
 use crate::table::base_file::Reader;
+use crate::table::log_file::BlockKind;
 use crate::table::{FileSlice, Table, Timeline};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Schema};
@@ -149,6 +150,34 @@ pub fn merge(table: &Table, timeline: &Timeline, slice: &FileSlice, options: &Sl
         next: 0,
         ended: false,
     })
+}
+
+/// Keys that the logs of a slice have deleted by a delete block, and not brought back.
+pub struct DeletedKeys(Option<Winners>);
+
+impl DeletedKeys {
+    pub fn contains(&self, key: &str) -> bool {
+        let entry = self.0.as_ref().and_then(|winners| Some(winners.entries[winners.find(key)? as usize]));
+        entry.is_some_and(|entry| entry.what == What::Deleted)
+    }
+}
+
+/// See [`DeletedKeys`]. Records are read only where there is a delete block. For a blocking thread inside a tokio runtime.
+pub fn deleted_keys(
+    table: &Table,
+    timeline: &Timeline,
+    slice: &FileSlice,
+    options: &SliceOptions,
+) -> Result<DeletedKeys> {
+    let blocks = LogBlocks::scan(&table.storage, timeline, slice)?;
+    if blocks.blocks.iter().all(|log| log.block.kind != BlockKind::Delete) {
+        return Ok(DeletedKeys(None));
+    }
+    let group = Group { partition: slice.partition.clone(), file_id: slice.file_id.clone() };
+    let deciding = Deciding::of(options).map_err(|e| group.fault(e))?;
+    let mut contents = Contents::new(blocks, options.memory / 4);
+    let (winners, _) = fold::fold(&mut contents, &deciding, options.batch_rows)?;
+    Ok(DeletedKeys(Some(winners)))
 }
 
 /// The field by which stored rows are compared with those of the logs, if they are.

@@ -76,17 +76,20 @@ impl Streamer {
         let Some(table) = &self.table else { return Ok(Work::Nothing) };
         let partitions = (!global).then(|| partitions_of(&batches));
         let view = FileSystemView::load(table, timeline, partitions.as_deref()).await?;
+        let merge_on_read = table.properties.is_merge_on_read();
+        let merging = merge_on_read.then(|| self.merging(table, timeline, &schemas.writer));
         let buckets = self.config.index.buckets.as_ref();
         // By its bucket alone nobody knows whether a key is stored.
         let by_bucket = buckets.filter(|_| !self.config.filter_dupes);
         let tagged = if let Some(buckets) = by_bucket {
-            index::tag_buckets(&view, buckets, batches, rows).await?
+            let tagged = index::tag_buckets(&view, buckets, batches, rows).await?;
+            index::find_revived(table, merging, self.config.write.workers, tagged).await?
         } else if combines {
             let options = TagOptions {
                 index: self.config.index.clone(),
                 stored_ordering: open::known_ordering_field(&self.config, Some(table), &schemas.writer)
                     .map(|field| StoredOrdering { rule: self.rule, field }),
-                merging: table.properties.is_merge_on_read().then(|| self.merging(table, timeline, &schemas.writer)),
+                merging,
                 workers: self.config.write.workers,
                 cache: self.key_cache.clone(),
             };
@@ -100,6 +103,7 @@ impl Streamer {
         let chosen = index::filter_dupes(&tagged);
         report.rows_filtered = (tagged.rows.len() - chosen.len()) as u64;
         if let Some(buckets) = buckets {
+            // What comes back is filtered out: the base file still has its key.
             return Ok(Work::Upsert(index::tag_buckets(&view, buckets, tagged.batches, chosen).await?, view));
         }
         if self.config.operation == Operation::BulkInsert {

@@ -63,7 +63,7 @@ type Inserts = BTreeMap<String, Vec<RowRef>>;
 /// not stored are dropped. An update of a group that is being clustered is refused, as Hudi does by default
 /// (`SparkRejectUpdateStrategy`): it would be lost when the clustering completes.
 pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> Result<Plan> {
-    let Tagged { batches, rows, groups, moves } = tagged;
+    let Tagged { batches, rows, groups, moves, revived } = tagged;
     if let Some(slice) = groups.iter().find(|slice| is_clustering(view, slice)) {
         return Err(Error::PendingClustering { partition: slice.partition.clone(), file_id: slice.file_id.clone() });
     }
@@ -118,7 +118,9 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
         }
     }
     let updates = merges.into_iter().enumerate().map(|(at, merge)| {
-        if !merge_on_read || rewritten.contains(&at) || only_a_rewrite_will_do(context.rule, &batches, &merge) {
+        let revived = u32::try_from(at).is_ok_and(|group| revived.contains(&group));
+        let rewrite = rewritten.contains(&at) || only_a_rewrite_will_do(context.rule, &batches, &merge, revived);
+        if !merge_on_read || rewrite {
             return Task::Merge(Box::new(merge));
         }
         let MergeTask { slice, rows, moved_away, .. } = merge;
@@ -161,17 +163,18 @@ fn small_files<'a>(
     small
 }
 
-/// Whether a row must win over a stored one of a greater ordering value, which readers of a merge-on-read table would not
-/// have: they compare a log's record with the base file's whatever was deleted in between (log-file.md §10).
-fn only_a_rewrite_will_do(rule: MergeRule, batches: &[KeyedBatch], merge: &MergeTask) -> bool {
+/// Whether a record comes after a delete of its key, in this batch or (`revived`) in the log, and must not be measured against
+/// what was deleted. Readers of a merge-on-read table compare a log's record with the base file's whatever lies between
+/// (log-file.md §10), and those of Hudi 1.0.2 fail on it; so the group gets a base file with what is there. While it waits for
+/// its compaction it cannot have one, and the record is appended as Hudi does it.
+fn only_a_rewrite_will_do(rule: MergeRule, batches: &[KeyedBatch], merge: &MergeTask, revived: bool) -> bool {
     let newer_than_all = |row: &RowRef| {
         let (batch, row) = (&batches[row.batch as usize], row.row as usize);
         !is_deleted(batch, row) && batch.ordering.as_ref().is_some_and(|ordering| ordering.is_null(row))
     };
     rule.needs_stored_ordering()
-        && merge.slice.log_files.is_empty()
         && merge.slice.pending_compaction.is_none()
-        && merge.rows.iter().any(newer_than_all)
+        && (revived || merge.rows.iter().any(newer_than_all))
 }
 
 /// The first file group of each bucket that rows of a partition come to.

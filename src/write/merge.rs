@@ -1,5 +1,8 @@
 //! The copy-on-write merge of one file group (semantics.md §7; `HoodieMergeHandle`, `HoodieConcatHandle`, Hudi 0.15).
 //!
+//! Merge-on-read tables come here where a group takes inserts, or where a log would not say what is meant: then its log, if it
+//! has one, is merged on the way.
+//!
 //! The old file streams past a hash table of the incoming rows. Of a batch that no incoming row touches only the column
 //! `_hoodie_file_name` changes.
 
@@ -11,12 +14,16 @@ use super::{BATCH_ROWS, Result};
 use crate::index::{KeyTable, incoming_ordering, is_deleted};
 use crate::record::{KeyedBatch, RowRef, ordering_column};
 use crate::schema::rewrite;
+use crate::slice::{self, SliceOptions};
 use crate::table::base_file::Reader;
 use crate::table::{BaseFile, FileSlice, MarkerType};
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{interleave_record_batch, take};
 use arrow::error::ArrowError;
 use std::sync::Arc;
+
+/// Bytes for the rows of a log that is merged on the way.
+const LOG_MEMORY: usize = 64 << 20;
 
 /// What happens to one file group.
 #[derive(Debug, PartialEq)]
@@ -45,14 +52,11 @@ pub(super) fn merge(run: &Arc<Run>, batches: &Arc<Vec<KeyedBatch>>, task: MergeT
         file.stat().prev_commit = slice.base_instant.to_string();
         run.context.key_cache.iter().for_each(|cache| cache.forget(&old_path));
         let mut incoming = Incoming::new(batches.clone(), &task);
-        if let Some(base) = &slice.base_file {
-            let reader = Reader::open(&run.context.table.storage, &old_path, base.size)?;
-            for batch in reader.batches(None, BATCH_ROWS)? {
-                let old = rewrite(&batch?, &run.file_schema().arrow)?;
-                let fates = incoming.fates(run, &old)?;
-                let new = merge_batch(&mut file, &incoming, &old, &fates)?;
-                file.write(&new)?;
-            }
+        for old in stored(run, slice)? {
+            let old = old?;
+            let fates = incoming.fates(run, &old)?;
+            let new = merge_batch(&mut file, &incoming, &old, &fates)?;
+            file.write(&new)?;
         }
         for rows in incoming.never_met().chunks(BATCH_ROWS) {
             let (keys, columns) = gather(batches, rows)?;
@@ -61,6 +65,26 @@ pub(super) fn merge(run: &Arc<Run>, batches: &Arc<Vec<KeyedBatch>>, task: MergeT
         Ok(file)
     };
     merged().map_err(|e| e.in_file("merge into", &old_path))?.finish()
+}
+
+/// The rows that are there, in the schema of the files.
+fn stored<'a>(run: &'a Run, slice: &FileSlice) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>> {
+    let context = &run.context;
+    if !slice.log_files.is_empty() {
+        let options = SliceOptions {
+            schema: run.file_schema().clone(),
+            rule: context.rule,
+            ordering_field: context.table.properties.precombine_field().map(str::to_string),
+            memory: LOG_MEMORY,
+            batch_rows: BATCH_ROWS,
+        };
+        let merged = slice::merge(&context.table, &context.timeline, slice, &options)?;
+        return Ok(Box::new(merged.map(|batch| Ok(batch?.rows))));
+    }
+    let Some(base) = &slice.base_file else { return Ok(Box::new(std::iter::empty())) };
+    let reader = Reader::open(&context.table.storage, &base.path(), base.size)?;
+    let batches = reader.batches(None, BATCH_ROWS)?;
+    Ok(Box::new(batches.map(|batch| Ok(rewrite(&batch?, &run.file_schema().arrow)?))))
 }
 
 /// What becomes of a stored row.

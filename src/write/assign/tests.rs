@@ -159,6 +159,7 @@ fn updates_moves_and_inserts_of_one_group_are_one_task() {
         ],
         groups: files.iter().map(slice).collect(),
         moves: vec![Move { row: row(1), group: 0 }],
+        revived: Default::default(),
     };
     let plan = assign(&context(Operation::Upsert), tagged, &view(&files)).unwrap();
     assert_eq!(summary(&plan), ["f0 +3 -1", "f1 +1 -0", "new q 1"], "a delete of an unknown key is dropped");
@@ -281,7 +282,7 @@ fn updates_go_to_logs_unless_their_group_is_rewritten_for_inserts() {
         let to = |at, group| TaggedRow { row: row(at), group };
         let rows = vec![to(0, Some(0)), to(1, Some(1)), to(2, None), to(3, None)];
         let moves = vec![Move { row: row(3), group: 1 }];
-        Tagged { batches: vec![batch], rows, groups: groups.clone(), moves }
+        Tagged { batches: vec![batch], rows, groups: groups.clone(), moves, revived: Default::default() }
     };
     let plan = assign(&merge_on_read(Operation::Upsert), tagged(), &view_of(groups.clone())).unwrap();
     assert_eq!(summary(&plan), ["f0 +2 -0", "log of f1 +1 -1", "new q 1"]);
@@ -296,18 +297,27 @@ fn updates_go_to_logs_unless_their_group_is_rewritten_for_inserts() {
 }
 
 #[test]
-fn a_reborn_row_rewrites_its_group_where_the_rule_would_compare_it() {
-    for (rule, slice, want) in [
-        (PayloadClass::OverwriteWithLatest, slice(&base_file("p", "f0", 100)), "log of f0 +1 -0"),
-        (PayloadClass::DefaultHoodieRecord, slice(&base_file("p", "f0", 100)), "f0 +1 -0"),
+fn a_record_after_a_delete_of_its_key_rewrites_the_group_where_the_rule_would_compare_it() {
+    use PayloadClass::{DefaultHoodieRecord, OverwriteWithLatest};
+    let group = || with_log(slice(&base_file("p", "f0", 100)));
+    let compacting = || FileSlice { pending_compaction: InstantTime::parse("20240102000000000"), ..group() };
+    for (name, rule, slice, reborn, revived, want) in [
+        ("arrival decides", OverwriteWithLatest, group(), true, false, "log of f0 +1 -0"),
+        ("deleted in this batch", DefaultHoodieRecord, group(), true, false, "f0 +1 -0"),
+        ("deleted in the log", DefaultHoodieRecord, group(), false, true, "f0 +1 -0"),
+        ("not deleted", DefaultHoodieRecord, group(), false, false, "log of f0 +1 -0"),
+        ("no place for a base file", DefaultHoodieRecord, compacting(), true, true, "log of f0 +1 -0"),
     ] {
         let mut context = merge_on_read(Operation::Upsert);
         context.rule = MergeRule(rule);
         let mut batch = testing::keyed(&[("a", "p", 1)]);
-        batch.ordering = batch.ordering.map(|values| arrow::array::new_null_array(values.data_type(), 1));
+        if reborn {
+            batch.ordering = batch.ordering.map(|values| arrow::array::new_null_array(values.data_type(), 1));
+        }
         let rows = vec![TaggedRow { row: row(0), group: Some(0) }];
-        let tagged = Tagged { batches: vec![batch], rows, groups: vec![slice.clone()], moves: vec![] };
+        let revived = revived.then_some(0).into_iter().collect();
+        let tagged = Tagged { batches: vec![batch], rows, groups: vec![slice.clone()], moves: vec![], revived };
         let plan = assign(&context, tagged, &view_of(vec![slice])).unwrap();
-        assert_eq!(summary(&plan), [want], "{rule:?}");
+        assert_eq!(summary(&plan), [want], "{name}");
     }
 }

@@ -3,4 +3,5 @@
 mod append;
 mod bulk;
 mod merge;
+mod merge_on_read;
 mod upsert;
