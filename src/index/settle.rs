@@ -45,7 +45,7 @@ pub(super) fn settle(
         moves.extend(leaving.map(|group| Move { row, group }));
         if staying.is_empty() {
             // The base file still has its key, so that other writers will look for it there.
-            let back = dead.iter().find(|(hit, group)| mine.is_empty() && stays(hit, *group)).map(|(_, group)| *group);
+            let back = dead.iter().find(|(hit, group)| stays(hit, *group)).map(|(_, group)| *group);
             let back = back.filter(|_| !is_deleted(batch, row.row as usize));
             revived.extend(back);
             tagged.push(TaggedRow { row, group: back });
@@ -137,5 +137,39 @@ mod tests {
         let got: Vec<_> = tagged.rows.iter().map(|tagged| (tagged.row, tagged.group)).collect();
         assert_eq!(got, [(row(2), Some(1)), (row(0), None), (row(1), Some(0)), (row(1), Some(1))]);
         assert_eq!(tagged.moves, []);
+    }
+
+    /// Of a key that was found where logs have deleted it and where they have not: the groups that the row updates, those
+    /// that its stored record leaves, and those in which the key comes back.
+    fn settled_with_logs(deleted: bool, found: &[(&str, bool)]) -> (Vec<Option<u32>>, Vec<u32>, Vec<u32>) {
+        let mut batch = testing::keyed(&[("k", "p", 1)]);
+        batch.deleted = Some(vec![deleted].into());
+        let hits: Vec<_> = found.iter().map(|(_, gone)| vec![Hit { deleted: *gone, ..Hit::of(0) }]).collect();
+        let slices = found.iter().map(|(partition, _)| slice(partition)).collect();
+        let tagged = settle(vec![batch], &[row(0)], slices, &hits, true);
+        (
+            tagged.rows.iter().map(|row| row.group).collect(),
+            tagged.moves.iter().map(|gone| gone.group).collect(),
+            tagged.revived.into_iter().collect(),
+        )
+    }
+
+    #[test]
+    fn a_key_that_a_log_has_deleted_counts_only_where_it_comes_back() {
+        for (name, deleted, found, want) in [
+            ("deleted here: it comes back", false, &[("p", true)][..], (vec![Some(0)], vec![], vec![0])),
+            ("deleted elsewhere: it is new here", false, &[("q", true)], (vec![None], vec![], vec![])),
+            (
+                "deleted here, stored elsewhere: it moves back",
+                false,
+                &[("p", true), ("q", false)],
+                (vec![Some(0)], vec![1], vec![0]),
+            ),
+            ("deleted elsewhere, stored here", false, &[("p", false), ("q", true)], (vec![Some(0)], vec![], vec![])),
+            ("deleted twice: it comes back once", false, &[("p", true), ("p", true)], (vec![Some(0)], vec![], vec![0])),
+            ("a delete of what is deleted", true, &[("p", true)], (vec![None], vec![], vec![])),
+        ] {
+            assert_eq!(settled_with_logs(deleted, found), want, "{name}");
+        }
     }
 }
