@@ -203,7 +203,7 @@ impl Metrics {
     /// A compaction was planned.
     pub fn compaction_planned(&self) {
         let Some(m) = &self.inner else { return };
-        m.count(&names::COMPACTIONS_REQUESTED, &[], 1);
+        m.raise(&names::COMPACTIONS_REQUESTED);
     }
 
     /// So many are planned and not completed.
@@ -215,7 +215,7 @@ impl Metrics {
     /// A compaction was completed.
     pub(super) fn compacted(&self, report: &CompactionReport) {
         let Some(m) = &self.inner else { return };
-        m.count(&names::COMPACTIONS_COMPLETED, &[], 1);
+        m.raise(&names::COMPACTIONS_COMPLETED);
         m.gauge(&names::COMPACTION_DURATION, millis(report.took));
         for (gauge, value) in [
             (&names::COMPACTION_RECORDS, report.rows),
@@ -287,10 +287,6 @@ impl Inner {
         {
             self.count(counter, &[], 0);
         }
-        for counter in [&names::COMPACTIONS_REQUESTED, &names::COMPACTIONS_COMPLETED] {
-            self.count(counter, &[], 0);
-        }
-        self.gauge(&names::COMPACTIONS_PENDING, 0.0);
         for outcome in ["committed", "idle", "failed", "interrupted"] {
             self.count(&names::ROUNDS, &[("outcome", outcome)], 0);
         }
@@ -300,7 +296,8 @@ impl Inner {
         for kind in ["insert", "update", "delete"] {
             self.count(&names::ROWS_WRITTEN, &[("kind", kind)], 0);
         }
-        for gauge in [&names::SUCCESSFUL, &names::FAILED, &names::CONSECUTIVE] {
+        let compactions = [&names::COMPACTIONS_REQUESTED, &names::COMPACTIONS_COMPLETED, &names::COMPACTIONS_PENDING];
+        for gauge in [&names::SUCCESSFUL, &names::FAILED, &names::CONSECUTIVE].into_iter().chain(compactions) {
             self.gauge(gauge, 0.0);
         }
     }
@@ -373,6 +370,11 @@ impl Inner {
 
     fn gauge(&self, metric: &Metric, value: f64) {
         self.labelled_gauge(metric, &[], value);
+    }
+
+    /// A count that Hudi has as a gauge.
+    fn raise(&self, metric: &Metric) {
+        self.recorder.register_gauge(&self.key(metric, &[]), &METADATA).increment(1.0);
     }
 
     fn labelled_gauge(&self, metric: &Metric, labels: &[(&'static str, &str)], value: f64) {

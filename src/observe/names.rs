@@ -71,8 +71,8 @@ metrics! {
     COMPACTION_LOG_FILES = Gauge "compaction" "totalLogFilesCompacted", "log files of the last compaction";
     COMPACTION_LOG_BYTES = Gauge "compaction" "totalLogFilesSize", "bytes of the log files of the last compaction";
     COMPACTION_SCAN_TIME = Gauge "compaction" "totalScanTime", "milliseconds spent on log files, summed over file groups";
-    COMPACTIONS_REQUESTED = Counter "compaction" "requested_counter", "compactions planned since the start";
-    COMPACTIONS_COMPLETED = Counter "compaction" "completed_counter", "compactions completed since the start";
+    COMPACTIONS_REQUESTED = Gauge "compaction" "requested_counter", "compactions planned since the start";
+    COMPACTIONS_COMPLETED = Gauge "compaction" "completed_counter", "compactions completed since the start";
     COMPACTIONS_FAILED = Counter "compaction" "failures_total", "ours: compactions that failed since the start, by error code; each is tried again";
     COMPACTIONS_PENDING = Gauge "compaction" "pending", "ours: compactions that are planned and not completed";
 

@@ -52,7 +52,7 @@ pub enum Error {
          where the compaction's readers look: the round is rolled back and done again"
     )]
     Overtaken { compaction: String, what: &'static str, partition: String, file_id: String },
-    #[error("compaction failed: {cause}; every commit stands, and the plan waits for the next run")]
+    #[error("compaction failed: {cause}; every commit stands, and the next run tries again")]
     Compaction { cause: Box<Error> },
     #[error("there is no table at {table}, and nothing to compact")]
     NoTable { table: String },

@@ -2,6 +2,17 @@
 
 use super::*;
 
+const RETRY: &str = "--retry-last-pending-inline-compaction";
+
+/// Flags about compaction beside rounds.
+const BESIDE: [&str; 5] = [
+    "--max-pending-compactions",
+    "--compact-scheduling-weight",
+    "--compact-scheduling-minshare",
+    "--delta-sync-scheduling-weight",
+    "--delta-sync-scheduling-minshare",
+];
+
 /// Reads files, layers and checks for `hudi-streamer compact`. What only a job needs is neither asked for nor checked.
 pub fn load_compaction(raw: &RawArgs, env: &dyn Fn(&str) -> Option<String>) -> Result<CompactConfig> {
     Loader::new(raw, env).load_compaction()
@@ -48,6 +59,7 @@ impl Loader<'_> {
             TableType::MergeOnRead => CompactionMode::Inline,
         };
         self.check_inline(table_type == TableType::MergeOnRead && !continuous && !disabled);
+        self.tell_what_is_idle(table_type, mode);
         let share = self.share_of_compaction(workers);
         CompactionConfig {
             workers: if mode == CompactionMode::Beside { share } else { workers },
@@ -76,8 +88,23 @@ impl Loader<'_> {
             memory: self.positive(&keys::COMPACT_MEMORY, "a number of bytes"),
             workers,
             max_pending: self.flag_number("--max-pending-compactions", 5),
-            retry_last_pending: self.raw.has("--retry-last-pending-inline-compaction"),
+            retry_last_pending: self.raw.has(RETRY),
             fails_the_job: self.boolean(&keys::SERVICE_FAILURES),
+        }
+    }
+
+    fn tell_what_is_idle(&mut self, table_type: TableType, mode: CompactionMode) {
+        let idle = |flag: &str| match mode {
+            _ if table_type == TableType::CopyOnWrite => Some("copy-on-write tables are not compacted"),
+            CompactionMode::Beside if flag == RETRY => Some("a continuous job executes every plan that waits"),
+            CompactionMode::Inline if BESIDE.contains(&flag) => Some("a one-shot job compacts behind its commit"),
+            _ => None,
+        };
+        for flag in BESIDE.iter().chain(&[RETRY, "--disable-compaction"]) {
+            let given = self.raw.has(flag) || self.raw.value(flag).is_some();
+            if let Some(why) = idle(flag).filter(|_| given) {
+                self.settings.warnings.push(format!("{flag} has no effect: {why}"));
+            }
         }
     }
 

@@ -103,6 +103,24 @@ fn compaction_beside_rounds_has_its_share_of_the_workers() {
 }
 
 #[test]
+fn flags_that_change_nothing_are_told() {
+    let weight = Call::new().flag("--compact-scheduling-weight", "2");
+    let retry = Call::new().switch("--retry-last-pending-inline-compaction");
+    for (name, call, table_type, want) in [
+        ("nothing runs beside", weight.clone(), TableType::MergeOnRead, Some("--compact-scheduling-weight")),
+        ("it does", weight.clone().switch("--continuous"), TableType::MergeOnRead, None),
+        ("copy on write", weight.switch("--continuous"), TableType::CopyOnWrite, Some("copy-on-write")),
+        ("one-shot", retry.clone(), TableType::MergeOnRead, None),
+        ("continuous", retry.switch("--continuous"), TableType::MergeOnRead, Some("every plan that waits")),
+    ] {
+        let mut loader = Loader::new(&call.raw, &|_| None);
+        loader.compaction(table_type, 8);
+        let told = loader.settings.warnings.join("; ");
+        assert!(want.map_or(told.is_empty(), |word| told.contains(word)), "{name}: {told}");
+    }
+}
+
+#[test]
 fn what_is_not_done_is_named() {
     for (conf, word) in [
         ("hoodie.log.compaction.inline=true", "log compaction"),
