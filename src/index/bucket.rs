@@ -1,18 +1,24 @@
 //! BUCKET: a hash of the key says which file group of its partition holds it, and nothing is read (semantics.md §5.2;
 //! `BucketIdentifier`, `HoodieSimpleBucketIndex`, Hudi 0.15).
 //!
-//! The number of buckets and the fields that are hashed stand in no file of the table. What shows in the names of file
-//! groups is checked; a wrong number of buckets that is large enough is not noticed, here or in Hudi.
+//! The number of buckets and the fields that are hashed stand in no file of the table, and Hudi writes with wrong ones what
+//! it does not find again. Here file groups must have the numbers of buckets, and some stored keys must be in theirs.
 
 use super::{Error, PartitionPlaces, Result, Tagged, TaggedRow};
 use crate::config::BucketConfig;
 use crate::record::{KeyedBatch, RowRef};
-use crate::table::{FileSlice, FileSystemView};
+use crate::storage::Storage;
+use crate::table::base_file::Reader;
+use crate::table::{BaseFile, FileSlice, FileSystemView};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// Digits of a bucket's number, which a file id begins with.
 const DIGITS: usize = 8;
+
+/// Base files whose key range is checked. A wrong number of buckets, at worst twice the right one, puts every other key into
+/// its bucket all the same, and a file has two.
+pub(super) const CHECKED_FILES: usize = 8;
 
 /// By partition, the file group of each bucket that has one.
 pub(super) type StoredBuckets = HashMap<String, HashMap<u32, FileSlice>>;
@@ -40,6 +46,20 @@ pub(super) fn stored(view: &FileSystemView, config: &BucketConfig) -> Result<Sto
         };
     }
     Ok(stored)
+}
+
+/// Whether the least and the greatest key of `file` are in their bucket.
+pub(super) fn check(storage: &Storage, file: &BaseFile, config: &BucketConfig) -> Result<()> {
+    let footer = Reader::open(storage, &file.path(), file.size)?.key_footer()?;
+    for key in [footer.min_key, footer.max_key].into_iter().flatten() {
+        let bucket = bucket_of(&key, config);
+        if bucket_in(&file.file_id) != Some(bucket) {
+            let key = key.chars().take(200).collect();
+            let fields = config.hash_fields.join(",");
+            return Err(Error::BucketsDiffer { path: file.path(), key, bucket, count: config.count, fields });
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn tag(

@@ -124,6 +124,11 @@ pub enum Error {
          BUCKET, which cannot find its rows"
     )]
     NoBucket { partition: String, file_id: String },
+    #[error(
+        "{path} holds the key {key:?}, which belongs to bucket {bucket} of {count} by {fields}: set \
+         hoodie.bucket.index.num.buckets and hoodie.bucket.index.hash.field to what the table was made with"
+    )]
+    BucketsDiffer { path: String, key: String, bucket: u32, count: u32, fields: String },
     #[error("compare incoming records with those stored in {path}: {source}")]
     Compare { path: String, source: crate::record::Error },
     #[error("compare incoming records with those stored in {path}: {source}")]
@@ -138,6 +143,7 @@ impl Error {
             Error::BucketTwice { .. } => "index-bucket-twice",
             Error::BucketBeyond { .. } => "index-bucket-count",
             Error::NoBucket { .. } => "index-no-bucket",
+            Error::BucketsDiffer { .. } => "index-buckets-differ",
             Error::Compare { source, .. } => source.code(),
             Error::Ordering { .. } => "index-ordering",
         }
@@ -195,6 +201,22 @@ pub async fn tag(
     let work = move |(slice, file): (FileSlice, BaseFile)| look_up.hits(&slice, &file);
     let hits = pool::run(workers, &CancellationToken::new(), tasks, work).await?;
     Ok(pool::blocking(move || settle::settle(Arc::unwrap_or_clone(batches), &rows, slices, &hits, moving)).await)
+}
+
+/// Whether stored keys are in the buckets that `config` gives them, by the key ranges of a few base files of `view`; for the
+/// first round of a job that sees some. True if there were any.
+pub async fn check_buckets(
+    table: &Table,
+    view: &FileSystemView,
+    config: &BucketConfig,
+    workers: usize,
+) -> Result<bool> {
+    // What their names say is said first.
+    bucket::stored(view, config)?;
+    let files: Vec<BaseFile> = view.latest_base_files().take(bucket::CHECKED_FILES).cloned().collect();
+    let (storage, config) = (table.storage.clone(), config.clone());
+    let check = move |file: BaseFile| bucket::check(&storage, &file, &config);
+    Ok(!pool::run(workers, &CancellationToken::new(), files, check).await?.is_empty())
 }
 
 /// Under the bucket index: a row's group is the one of its bucket, whether it holds the key or not.

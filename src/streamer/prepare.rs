@@ -79,6 +79,9 @@ impl Streamer {
         let merge_on_read = table.properties.is_merge_on_read();
         let merging = merge_on_read.then(|| self.merging(table, timeline, &schemas.writer));
         let buckets = self.config.index.buckets.as_ref();
+        if let Some(buckets) = buckets.filter(|_| !self.buckets_checked) {
+            self.buckets_checked = index::check_buckets(table, &view, buckets, self.config.write.workers).await?;
+        }
         // By its bucket alone nobody knows whether a key is stored.
         let by_bucket = buckets.filter(|_| !self.config.filter_dupes);
         let tagged = if let Some(buckets) = by_bucket {

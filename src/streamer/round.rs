@@ -55,6 +55,8 @@ pub(super) struct Streamer {
     /// What a stored key has said of prefixes ([`open::complex_single_key_prefixed`]), and the newest commit then, or ours
     /// after it.
     pub(super) key_prefix: Option<(InstantTime, bool)>,
+    /// Buckets are what they were when the table was made.
+    pub(super) buckets_checked: bool,
     /// A round has said where the job goes on from.
     begun: bool,
     /// The position after which the last rounds found nothing, and when table and schemas were last looked at.
@@ -129,6 +131,7 @@ impl Streamer {
             rule,
             key_cache: None,
             key_prefix: None,
+            buckets_checked: false,
             begun: false,
             quiet: None,
             pinned: None,

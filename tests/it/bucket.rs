@@ -154,10 +154,42 @@ fn tables_that_hudi_made_go_on() {
     }
 }
 
+/// Other writers may begin a bucket with a log file; a write to it that died is undone there.
+#[test]
+fn a_bucket_without_a_base_file_goes_on() {
+    needs_peers!();
+    let golden = Golden::open("v6_mor_bucket_index");
+    let bases: Vec<String> = golden.table.base_files().into_iter().filter(|path| path.contains("/00000003-")).collect();
+    let [base] = &bases[..] else { panic!("one base file of bucket 3 was expected: {bases:?}") };
+    std::fs::remove_file(golden.table.path.join(base)).expect("remove the base file");
+    let mut model = Model::new(&[]).partitioned("dt");
+    model.load(&oracle(SPARK_0_15).read(golden.table.str()));
+    let call = golden.streamer(COMMON).flag("--table-type", "MERGE_ON_READ").switch("--disable-compaction");
+    let (_lock, mut job) = golden.into_job(call, model);
+    let first = groups(&job.table);
+    let rows = |ts| [1, 4, 13, 16].map(|i| event(i, ts));
+    job.feed(&rows(11));
+    job.call.clone().env("HUDI_STREAMER_FAULT", "while-writing").run().killed();
+    job.feed(&rows(12));
+    let instant = job.round("UPSERT");
+    assert_eq!(job.table.rollbacks(), 1);
+    job.model.upsert(&instant, &[rows(11), rows(12)].concat());
+    job.check();
+    spark_upserts(&mut job, &rows(13), &[]);
+    job.check();
+    job.compact("scheduleAndExecute").run().ok();
+    assert!(job.table.base_files().iter().any(|path| path.contains("/00000003-")), "its log files are folded");
+    job.check();
+    let now = groups(&job.table);
+    assert!(first.iter().all(|(bucket, file_id)| now.get(bucket) == Some(file_id)), "{first:?}\n{now:?}");
+}
+
 #[test]
 fn a_table_of_other_buckets_or_none_is_refused() {
     for (name, buckets, names) in [
         ("v6_cow_bucket_index", "2", ["index-bucket-count", "hoodie.bucket.index.num.buckets"]),
+        ("v6_cow_bucket_index", "8", ["index-buckets-differ", "hoodie.bucket.index.num.buckets"]),
+        ("v6_cow_bucket_index", "256", ["index-buckets-differ", "hoodie.bucket.index.num.buckets"]),
         ("v6_cow_part", "4", ["index-no-bucket", "hoodie.index.type"]),
     ] {
         let golden = Golden::open(name);
