@@ -20,6 +20,15 @@ struct Live {
 }
 
 impl Live {
+    /// Starts the job and waits until it listens to signals. Its first file must be there: without any it would commit its
+    /// position at once.
+    fn start(&self) -> Running {
+        assert!(self.fed > 0, "no file yet");
+        let running = self.job.call.start();
+        wait_for("the job to be up", || running.said().contains("merge rule in force"));
+        running
+    }
+
     /// One more input file, complete before it is seen.
     fn put(&mut self, rows: &[Row]) {
         self.fed += 1;
@@ -70,8 +79,9 @@ fn rows(keys: std::ops::Range<i64>, ts: i64) -> Vec<Row> {
 fn compactions_run_beside_ingestion_and_no_more_wait_than_are_allowed() {
     needs_peers!();
     let mut live = job("1", |call| call.flag("--max-pending-compactions", "1"));
-    let running = live.job.call.start();
-    live.upsert(&rows(0..3000, 1));
+    live.put(&rows(0..3000, 1));
+    let running = live.start();
+    live.committed(&rows(0..3000, 1));
     for round in 2..12 {
         live.upsert(&rows(round * 10..round * 10 + 1500, round));
         let waiting = live.job.table.pending_compactions();
@@ -87,8 +97,9 @@ fn compactions_run_beside_ingestion_and_no_more_wait_than_are_allowed() {
 fn a_job_that_is_told_to_stop_leaves_a_compaction_whole_or_waiting() {
     needs_peers!();
     let mut live = job("2", |call| call);
-    let running = live.job.call.start();
-    live.upsert(&rows(0..30_000, 1));
+    live.put(&rows(0..30_000, 1));
+    let running = live.start();
+    live.committed(&rows(0..30_000, 1));
     live.upsert(&rows(0..20_000, 2));
     let begun = |name: &String| name.ends_with(".compaction.inflight");
     wait_for("a compaction that has begun", || live.job.table.timeline().iter().any(begun));
@@ -97,7 +108,7 @@ fn a_job_that_is_told_to_stop_leaves_a_compaction_whole_or_waiting() {
     let left = live.job.table.pending();
     assert_eq!(left, live.job.table.pending_compactions(), "nothing else is left");
 
-    let running = live.job.call.start();
+    let running = live.start();
     live.upsert(&rows(10_000..10_100, 3));
     wait_for("the compaction", || live.job.table.pending_compactions().is_empty());
     running.signal("TERM");
@@ -111,14 +122,15 @@ fn a_compaction_that_dies_beside_ingestion_is_done_again() {
     for point in ["after-plan", "in-compaction", "before-compaction-complete", "after-compaction-complete"] {
         println!("killed {point}");
         let mut live = job("2", |call| call);
+        live.put(&rows(0..300, 1));
         let dying = live.job.call.clone().env("HUDI_STREAMER_FAULT", point).start();
-        live.upsert(&rows(0..300, 1));
+        live.committed(&rows(0..300, 1));
         live.put(&rows(0..200, 2));
         dying.finish().killed();
         let pending = live.job.table.pending_compactions().len();
         assert_eq!(pending, usize::from(point != "after-compaction-complete"), "{point}");
 
-        let running = live.job.call.start();
+        let running = live.start();
         live.committed(&rows(0..200, 2));
         live.upsert(&rows(100..400, 3));
         live.upsert(&rows(50..150, 2));
@@ -132,8 +144,10 @@ fn a_compaction_that_dies_beside_ingestion_is_done_again() {
 #[test]
 fn without_compaction_logs_only_grow() {
     let mut live = job("1", |call| call.switch("--disable-compaction"));
-    let running = live.job.call.start();
-    for round in 1..5 {
+    live.put(&rows(0..20, 1));
+    let running = live.start();
+    live.committed(&rows(0..20, 1));
+    for round in 2..5 {
         live.upsert(&rows(0..20, round));
     }
     running.signal("TERM");

@@ -109,6 +109,25 @@ fn all_types_that_hudi_wrote_stay_as_they_are() {
 }
 
 #[test]
+fn merging_that_we_do_not_know_is_refused_by_name() {
+    for (name, class) in [
+        ("v6_mor_partial_update", "PartialUpdateAvroPayload"),
+        ("v6_mor_overwrite_nondefaults", "OverwriteNonDefaultsWithLatestAvroPayload"),
+    ] {
+        let golden = Golden::open(name);
+        golden.scratch.lines("in/a.json", &batch(11));
+        let before = golden.table.files();
+        let call = golden.streamer(COMMON).flag("--table-type", "MERGE_ON_READ");
+        call.clone().run().fails_with_any(&[class]);
+        // Nor is it forgotten that the table says so, where the call does not.
+        call.without("hoodie.datasource.write.payload.class").run().fails_with_any(&[class]);
+        let compact = Streamer::bare().after(&["compact"]).flag("--target-base-path", &golden.table.path);
+        compact.run().fails_with_any(&[class]);
+        assert_eq!(before, golden.table.files(), "{name} is left alone");
+    }
+}
+
+#[test]
 fn a_table_of_the_other_type_is_refused() {
     for (name, wanted, names) in [
         ("v6_mor_logs", "COPY_ON_WRITE", ["MERGE_ON_READ", "COPY_ON_WRITE"]),
