@@ -69,8 +69,9 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
     }
     let merge_on_read = context.table.properties.is_merge_on_read();
     let keeps_duplicates = context.operation != Operation::Upsert && context.config.allow_duplicate_on_inserts;
-    // Only the bucket index gives inserts a group.
-    let mut merges: Vec<MergeTask> = groups.into_iter().map(|slice| MergeTask::new(slice, keeps_duplicates)).collect();
+    // Only the bucket index gives inserts a group. A log, too, would have one row a key.
+    let beside_stored = keeps_duplicates && !merge_on_read;
+    let mut merges: Vec<MergeTask> = groups.into_iter().map(|slice| MergeTask::new(slice, beside_stored)).collect();
     let places = PartitionPlaces::new(&batches);
     let mut by_place: Vec<Vec<RowRef>> = vec![Vec::new(); places.paths.len()];
     for tagged in rows {
