@@ -61,3 +61,85 @@ fn overtaken(compaction: &Instant, what: &'static str, partition: &str, file_id:
     let (partition, file_id) = (partition.to_string(), file_id.to_string());
     Error::Overtaken { compaction: compaction.time.to_string(), what, partition, file_id }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{CompactionOperation, TimelineRecord, WriteStat};
+    use crate::write::testing::{merge_on_read, table};
+
+    const BASE: &str = "20240101000000000";
+    const COMPACTION: &str = "20240102000000000";
+
+    fn compaction(state: State) -> Instant {
+        Instant::new(InstantTime::parse(COMPACTION).expect("digits"), Action::Compaction, state)
+    }
+
+    /// Makes a plan for group `f-0` of partition `p`.
+    async fn plan(table: &Table) {
+        let operation = CompactionOperation {
+            base_instant_time: Some(BASE.into()),
+            delta_file_paths: Some(Vec::new()),
+            data_file_path: None,
+            file_id: Some("f-0".into()),
+            partition_path: Some("p".into()),
+            metrics: None,
+            bootstrap_file_path: None,
+        };
+        let plan = CompactionPlan {
+            operations: Some(vec![operation]),
+            extra_metadata: None,
+            version: Some(2),
+            strategy: None,
+            preserve_hoodie_metadata: Some(false),
+        };
+        table.create_instant(&compaction(State::Requested), plan.to_file()).await.expect("a plan");
+    }
+
+    fn written(file_id: &str, on: &str) -> Vec<WriteStatus> {
+        let (file_id, prev_commit) = (file_id.to_string(), on.to_string());
+        let stat = WriteStat { file_id, prev_commit, partition_path: "p".into(), ..WriteStat::default() };
+        vec![WriteStatus { stat }]
+    }
+
+    #[tokio::test]
+    async fn a_plan_that_came_meanwhile_fails_the_round_that_wrote_beside_it() {
+        for (name, known, completed, statuses, want) in [
+            ("planned meanwhile", false, false, written("f-0", BASE), Some("was planned")),
+            ("planned and executed meanwhile", false, true, written("f-0", BASE), Some("was planned")),
+            ("another file group", false, false, written("f-1", BASE), None),
+            ("a new file group", false, false, written("f-0", "null"), None),
+            ("nothing", false, false, vec![], None),
+            ("known, and heeded", true, false, written("f-0", COMPACTION), None),
+            ("known, heeded, and executed meanwhile", true, true, written("f-0", COMPACTION), None),
+        ] {
+            let (_folder, mut table) = table();
+            table.properties = merge_on_read();
+            let before = table.timeline().await.expect("a timeline");
+            plan(&table).await;
+            let timeline = if known { table.timeline().await.expect("a timeline") } else { before };
+            if completed {
+                for state in [State::Inflight, State::Completed] {
+                    table.create_instant(&compaction(state), "{}".into()).await.expect("an instant");
+                }
+            }
+            let found = check(&table, &timeline, &statuses).await;
+            let told = found.as_ref().err().map(Error::to_string).unwrap_or_default();
+            assert_eq!(found.is_err(), want.is_some(), "{name}: {told}");
+            assert!(told.contains(want.unwrap_or_default()), "{name}: {told}");
+            assert!(found.err().is_none_or(|e| e.is_retryable() && e.code() == "write-overtaken"), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_plan_that_was_taken_back_fails_the_round_that_heeded_it() {
+        let (folder, mut table) = table();
+        table.properties = merge_on_read();
+        plan(&table).await;
+        let timeline = table.timeline().await.expect("a timeline");
+        std::fs::remove_file(folder.path().join(compaction(State::Requested).path())).expect("taken back");
+        let failure = check(&table, &timeline, &written("f-0", COMPACTION)).await.expect_err("its slice is none");
+        assert!(failure.to_string().contains("was taken back"), "{failure}");
+        check(&table, &timeline, &written("f-0", BASE)).await.expect("written where it counts");
+    }
+}

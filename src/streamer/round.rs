@@ -11,7 +11,7 @@
 
 use super::input::Input;
 use super::{Error, Result, checkpoint, open, quarantine};
-use crate::config::{BadRecordPolicy, Operation, StreamerConfig, mask_urls};
+use crate::config::{BadRecordPolicy, Operation, StreamerConfig, TableType, mask_urls};
 use crate::index::{KeyCache, Tagged};
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
@@ -387,12 +387,15 @@ impl Streamer {
     }
 
     fn explain(&self, transformed: &Transformed) -> String {
-        let stages = match self.config.operation {
-            Operation::Upsert => {
+        let stages = match (self.config.operation, self.config.table.table_type) {
+            (Operation::Upsert, TableType::CopyOnWrite) => {
                 "write: small files first, then new file groups; merge handles rewrite tagged file groups\ntag\nprecombine\nkey"
             }
-            Operation::Insert => "write: small files first, then new file groups\nkey",
-            Operation::BulkInsert => "write: one open file a worker and partition\nkey",
+            (Operation::Upsert, TableType::MergeOnRead) => {
+                "write: small files first, then new file groups; updates to the logs of tagged file groups\ntag\nprecombine\nkey"
+            }
+            (Operation::Insert, _) => "write: small files first, then new file groups\nkey",
+            (Operation::BulkInsert, _) => "write: one open file a worker and partition\nkey",
         };
         let settings = format!(
             "index={:?} payload={:?} sort={:?} workers={}",

@@ -50,9 +50,9 @@ impl Task {
     }
 }
 
-/// Merge-on-read, by default: a base file below this size is small whatever comes. It takes some tens of milliseconds to
+/// Merge-on-read, by default: a base file below this size is small whatever comes. It takes some fifty milliseconds to
 /// write anew.
-const SMALL_FILE: u64 = 4 << 20;
+const SMALL_FILE: u64 = 1 << 20;
 /// And up to so many times the size of what comes.
 const SMALL_BESIDE: u64 = 8;
 

@@ -248,8 +248,8 @@ fn merge_on_read_packs_inserts_into_the_smallest_file_without_logs() {
 fn without_a_limit_of_the_users_a_file_is_small_beside_what_comes() {
     const MIB: u64 = 1 << 20;
     let cases = [
-        ("small whatever comes", 4 * MIB - 1, 1, true),
-        ("large beside one row", 4 * MIB, 1, false),
+        ("small whatever comes", MIB - 1, 1, true),
+        ("large beside one row", MIB, 1, false),
         ("small beside a sixth of it", 6 * MIB, 10_000, true),
         ("large beside an eighth of it and less", 9 * MIB, 10_000, false),
         ("no smaller than the limit", 100 * MIB, 1_000_000, false),
