@@ -4,14 +4,14 @@
 //! [`AvroDecoder`] first. `plan` brings a writer's schema together with the reader's, `default` writes out what the writer
 //! lacks, `read` follows a plan into the `columns`; `tests/twin` compares with the `apache-avro` crate, which
 //! decodes value by value. Invariants: rows stand in the order of [`AvroDecoder::decode`], whichever schemas their writers had;
-//! a value is stored exactly, or the record is refused; a refused record leaves no trace.
+//! an incoming value is stored exactly, or the record is refused; a refused record leaves no trace.
 //!
 //! Own code, and not `arrow-avro`'s decoder: that one cannot take back half a record, ends a batch wherever the schema id
 //! changes, names no fields in its errors, and resolves by Avro's rules where Hudi's rewrite allows more.
 //!
 //! | writer → source schema | |
 //! | --- | --- |
-//! | int → long, float, double, string; long → float, double, string; float → double | exactly, or the record is refused; `0.1f` is `0.1` |
+//! | int → long, float, double, string; long → float, double, string; float → double | exactly, or the record is refused (of a log block: rounded); `0.1f` is `0.1` |
 //! | string ↔ bytes, fixed → bytes, enum → string, string → enum, date → string | |
 //! | decimal → decimal | any size and precision; the scale may grow |
 //! | int → date, long → timestamp, date → int, timestamp → long | the number is kept |
@@ -30,7 +30,7 @@ use super::rows::Rows;
 use crate::schema::TableSchema;
 use apache_avro::Schema as AvroSchema;
 use hashbrown::HashMap;
-use plan::RecordPlan;
+use plan::{RecordPlan, Whose};
 use read::Cursor;
 use std::fmt;
 
@@ -155,7 +155,7 @@ impl AvroDecoder {
         let bare = match framing {
             Framing::Confluent => None,
             Framing::Bare => {
-                let plan = plan::plan(&schema, &schema, reader.arrow.fields());
+                let plan = plan::plan(&schema, &schema, reader.arrow.fields(), Whose::Incoming);
                 Some((plan.map_err(|misfit| refused(misfit, Writer::Same))?, Writer::Same))
             }
         };
@@ -164,12 +164,13 @@ impl AvroDecoder {
 
     /// For the records of a log block: all written with `writer_json`, without a header, and read as `reader`, which may have
     /// fewer fields (the rest is passed over, and what stands behind the last wanted one not even looked at) or more and wider
-    /// ones. Meta columns are fields like others.
+    /// ones. Meta columns are fields like others. Whole numbers are rounded where they became floats, as those of base files
+    /// are: the table must stay readable.
     pub fn of_writer(reader: &TableSchema, writer_json: &str) -> Result<AvroDecoder, AvroError> {
         let rows = Rows::new(&reader.arrow, false)?;
         let schema = parse(&reader.given, Writer::Same)?;
         let writer = parse_writer(writer_json, Writer::Block)?;
-        let plan = plan::plan(&writer, &schema, reader.arrow.fields());
+        let plan = plan::plan(&writer, &schema, reader.arrow.fields(), Whose::Stored);
         let mut plan = plan.map_err(|misfit| refused(misfit, Writer::Block))?;
         plan.cut();
         Ok(AvroDecoder { rows, reader: schema, bare: Some((plan, Writer::Block)), plans: Plans::default() })
@@ -181,7 +182,7 @@ impl AvroDecoder {
         let writer = Writer::Id(id);
         let made = parse_writer(writer_schema_json, writer).and_then(|schema| {
             let fields = self.rows.schema().fields();
-            plan::plan(&schema, &self.reader, fields).map_err(|misfit| refused(misfit, writer))
+            plan::plan(&schema, &self.reader, fields, Whose::Incoming).map_err(|misfit| refused(misfit, writer))
         });
         let result = made.as_ref().map(drop).map_err(AvroError::clone);
         self.plans.insert(id, made);

@@ -44,6 +44,8 @@ pub(super) enum Plan {
     Boolean,
     Int,
     Long,
+    /// An int or a long that becomes the nearest float.
+    Rounded,
     Float,
     Double,
     Bytes,
@@ -83,6 +85,16 @@ pub(super) enum Skip {
     Map(Box<Skip>),
 }
 
+/// Whose records are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// A number that a float cannot hold fails its record.
+    Incoming,
+    /// Such a number is rounded, as in stored rows of base files ([`schema::rewrite`](crate::schema::rewrite)): it has been
+    /// accepted, and the table was widened since.
+    Stored,
+}
+
 /// Why there is no plan.
 #[derive(Debug)]
 pub(super) struct Misfit {
@@ -98,10 +110,11 @@ fn misfit<T>(field: &str, why: impl Into<String>) -> Planned<T> {
 }
 
 /// The plan for records of `writer`, read into columns that were made of `fields`, Arrow's twin of `reader`.
-pub(super) fn plan(writer: &Schema, reader: &Schema, fields: &Fields) -> Planned<RecordPlan> {
+pub(super) fn plan(writer: &Schema, reader: &Schema, fields: &Fields, whose: Whose) -> Planned<RecordPlan> {
     let names = |schema| ResolvedSchema::new(schema).or_else(|e| misfit("", e.to_string()));
     let (writer_names, reader_names) = (names(writer)?, names(reader)?);
-    let mut planner = Planner { writer: writer_names.get_names(), reader: reader_names.get_names(), open: Vec::new() };
+    let (writer_names, reader_names) = (writer_names.get_names(), reader_names.get_names());
+    let mut planner = Planner { writer: writer_names, reader: reader_names, whose, open: Vec::new() };
     match (planner.writer_type(writer, "")?, planner.reader_type(reader, "")?) {
         (Schema::Record(writer), Schema::Record(reader)) => {
             // A schema that a commit carries may have meta columns, which are no columns here.
@@ -116,6 +129,7 @@ pub(super) fn plan(writer: &Schema, reader: &Schema, fields: &Fields) -> Planned
 struct Planner<'s> {
     writer: &'s NamesRef<'s>,
     reader: &'s NamesRef<'s>,
+    whose: Whose,
     /// Records of the writer around the value.
     open: Vec<&'s Name>,
 }
@@ -179,7 +193,7 @@ impl<'s> Planner<'s> {
                 if let Err(why) = default::encode(value, &field.schema, self.reader, &mut bytes) {
                     return misfit(path, format!("its default {value} is none of its type: {why}"));
                 }
-                let mut own = Planner { writer: self.reader, reader: self.reader, open: Vec::new() };
+                let mut own = Planner { writer: self.reader, open: Vec::new(), ..*self };
                 Ok(Plan::Default { bytes, plan: Box::new(own.value(&field.schema, &field.schema, path)?) })
             }
         }
@@ -206,6 +220,9 @@ impl<'s> Planner<'s> {
             (Schema::Enum(writer), Schema::Enum(reader)) => Ok(Plan::Enum(symbols(writer, Some(reader)))),
             (Schema::Enum(writer), Schema::String) => Ok(Plan::Enum(symbols(writer, None))),
             (writer, Schema::Decimal(reader)) => decimal(writer, reader, path),
+            (Schema::Int | Schema::Long, Schema::Float | Schema::Double) if self.whose == Whose::Stored => {
+                Ok(Plan::Rounded)
+            }
             (writer, reader) => scalar(writer, reader).map_or_else(|| misfit(path, mismatch(writer, reader)), Ok),
         }
     }

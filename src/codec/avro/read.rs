@@ -315,6 +315,8 @@ impl Plan {
                 let number = cursor.long()?;
                 values.push(exactly(number, number as f64, number as f64, cursor)?);
             }
+            (Plan::Rounded, Data::Float(values)) => values.push(cursor.long()? as f32),
+            (Plan::Rounded, Data::Double(values)) => values.push(cursor.long()? as f64),
             (Plan::Int | Plan::Long, Data::Text(text)) => {
                 let number = cursor.long()?;
                 append(text, &number.to_string(), cursor)?;
