@@ -1,7 +1,8 @@
 //! Schemas: where they come from, Avro ⇄ Arrow, evolution.
 //!
-//! Sees config, storage and schema registries; knows no table and no source. Look at [`TableSchema`] first. Invariants: an Avro schema and
-//! its Arrow twin always say the same; what one cannot say of the other is refused by name; unions have null first.
+//! Sees config, storage and schema registries; knows no table and no source. Look at [`TableSchema`] first. Invariants: an
+//! Avro schema and its Arrow twin always say the same; what one cannot say of the other is refused by name; unions have
+//! null first.
 
 mod admit;
 mod avro;

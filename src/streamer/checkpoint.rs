@@ -3,7 +3,7 @@
 
 use super::{Error, Result};
 use crate::config::{CheckpointConfig, KafkaConfig, OffsetReset};
-use crate::table::{Action, CommitMetadata, InstantTime, State, Table, Timeline};
+use crate::table::{CommitMetadata, InstantTime, State, Table, Timeline};
 
 /// Next start position, as 0.x writes it (`StreamerCheckpointV1`).
 pub(super) const KEY_V1: &str = "deltastreamer.checkpoint.key";
@@ -57,9 +57,6 @@ pub async fn position(table: &Table, timeline: &Timeline) -> Result<Option<Strin
 pub(super) async fn latest(table: &Table, timeline: &Timeline) -> Result<Option<Stored>> {
     for instant in timeline.completed_writes().rev() {
         debug_assert_eq!(instant.state, State::Completed);
-        if instant.action == Action::Compaction {
-            continue;
-        }
         let summary = table.commit_summary(instant).await?;
         if let Some(stored) = Stored::from_metadata(instant.time.clone(), &summary.metadata) {
             return Ok(Some(stored));

@@ -9,7 +9,7 @@ use crate::schema::TableSchema;
 use crate::service;
 use crate::source::Rejects;
 use crate::storage::fault_point;
-use crate::table::{CommitMetadata, Instant, InstantTime, Markers, State, Table, Timeline};
+use crate::table::{CommitMetadata, Instant, InstantTime, Markers, PARTITION_METAFILE, State, Table, Timeline};
 use crate::write::{self, WriteContext, WriteStatus};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -216,9 +216,6 @@ impl Streamer {
         Ok(statuses)
     }
 }
-
-/// The name of the file that makes a folder a partition.
-const PARTITION_METAFILE: &str = ".hoodie_partition_metadata";
 
 /// Of two partitions one inside the other, Hudi's reader loses the inner one's rows. Asked again of what was written, since
 /// a bulk insert sees its partitions only then, and against what the table holds.

@@ -11,9 +11,7 @@ use crate::schema::TableSchema;
 use crate::slice::SliceOptions;
 use crate::source::{POSITION_COLUMN, TOMBSTONE_COLUMN};
 use crate::table::{FileSystemView, Table, Timeline};
-
-/// Rows of merged slices that are looked up at a time.
-const BATCH_ROWS: usize = 8192;
+use crate::write::BATCH_ROWS;
 
 impl Streamer {
     /// Key, precombine, filter and tag: everything that only reads. The table is created here if there is none yet.

@@ -57,7 +57,7 @@ const PROPERTIES: &str = ".hoodie/hoodie.properties";
 /// Folder of the metadata table.
 const METADATA_TABLE: &str = ".hoodie/metadata";
 /// Marks a folder as a partition.
-const PARTITION_METAFILE: &str = ".hoodie_partition_metadata";
+pub(crate) const PARTITION_METAFILE: &str = ".hoodie_partition_metadata";
 
 /// A table that exists: its storage and its `hoodie.properties`. The timeline is loaded by [`Table::timeline`].
 #[derive(Debug, Clone)]
@@ -210,8 +210,13 @@ impl Table {
 }
 
 /// `name` in `folder`, which may be the root.
-fn in_folder(folder: &str, name: &str) -> String {
+pub(crate) fn in_folder(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
+}
+
+/// The name of the file at `path`.
+pub(crate) fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// As `java.util.Date` prints itself, in the second line of properties files.

@@ -5,7 +5,7 @@ mod tests;
 
 use super::file_name::{LogFileName, parse_base_file};
 use super::{Action, InstantTime, META_FOLDER, PARTITION_METAFILE, RequestedReplace, Result, State, Table, Timeline};
-use super::{Error, TimelineRecord, in_folder};
+use super::{Error, TimelineRecord, in_folder, name_of};
 use crate::storage::{self, FileInfo, Listing};
 use futures::stream::{FuturesUnordered, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -172,10 +172,6 @@ async fn list_all(table: &Table) -> Result<BTreeMap<String, Vec<FileInfo>>> {
 fn is_metafile(name: &str) -> bool {
     let rest = name.strip_prefix(PARTITION_METAFILE);
     matches!(rest, Some("" | ".parquet" | ".orc"))
-}
-
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The files on one base instant of a group.

@@ -10,8 +10,9 @@
 //!
 //! `assign` is pure; `create` rolls files by size; `merge` rewrites one file group; `append` puts its changes into a log
 //! file; `data_file` names one base file, marks it and fills the five meta columns. Runs under an open instant; knows
-//! records, index and table, no sources. Look at [`WriteContext`] first. Invariants: a marker stands before each data file; untouched stored rows keep their commit time
-//! and seqno; nothing written here is part of the table until the instant is completed.
+//! records, index and table, no sources. Look at [`WriteContext`] first. Invariants: a marker stands before each data file;
+//! untouched stored rows keep their commit time and seqno; nothing written here is part of the table until the instant is
+//! completed.
 
 mod append;
 mod assign;
@@ -43,7 +44,7 @@ use std::sync::atomic::AtomicU64;
 use tokio_util::sync::CancellationToken;
 
 /// Rows that are merged, keyed and encoded at a time.
-const BATCH_ROWS: usize = 8192;
+pub(crate) const BATCH_ROWS: usize = 8192;
 
 /// What a write under one instant needs to know.
 #[derive(Debug, Clone)]
@@ -97,6 +98,11 @@ pub enum Error {
          clustering finish, or roll it back, first"
     )]
     PendingClustering { partition: String, file_id: String },
+    #[error(
+        "put record {key:?} into a log file of group {file_id} in partition {partition:?}: {field}, by which the table orders \
+         records, is null, and readers of logs fail on that; give each row a value, or leave out those without one"
+    )]
+    NullOrdering { partition: String, file_id: String, key: String, field: String },
     #[error("the write was cancelled")]
     Cancelled,
     /// The rows could not be read; the streamer finds the room that failed inside.
@@ -116,6 +122,7 @@ impl Error {
             Error::Columns(_) => "write-columns",
             Error::File { source, .. } => source.code(),
             Error::PendingClustering { .. } => "write-pending-clustering",
+            Error::NullOrdering { .. } => "write-null-ordering",
             Error::Cancelled => "write-cancelled",
             Error::Input(_) => "write-input",
         }

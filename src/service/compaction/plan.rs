@@ -1,10 +1,10 @@
 //! What a plan, Hudi's or ours, means on storage: the slices as they were when it was made.
 
 use crate::service::{Error, Result};
-use crate::table::parse_base_file;
 use crate::table::{
     BaseFile, CompactionOperation, CompactionPlan, FileSlice, InstantTime, LogFile, LogFileName, Table,
 };
+use crate::table::{in_folder, name_of, parse_base_file};
 use std::collections::{BTreeMap, HashMap};
 
 /// The slices of a plan, the largest first. Costs one listing a partition. `path`: of the plan, for messages.
@@ -18,11 +18,12 @@ pub(super) async fn slices(table: &Table, plan: &CompactionPlan, path: &str) -> 
         by_partition.entry(operation.partition_path.as_deref().unwrap_or_default()).or_default().push(operation);
     }
     let mut slices = Vec::new();
+    // Paths of version 1 were whole ones, later they are names. Only names count, so that a table may have moved since.
     for (partition, operations) in by_partition {
         let listed = table.storage.list(partition).await?.files;
         let sizes: HashMap<&str, u64> = listed.iter().map(|f| (name_of(&f.path), f.size)).collect();
         let size_of = |name: &str| {
-            let missing = || Error::CompactionFile { path: table.storage.display(&in_partition(partition, name)) };
+            let missing = || Error::CompactionFile { path: table.storage.display(&in_folder(partition, name)) };
             sizes.get(name).copied().ok_or_else(missing)
         };
         for operation in operations {
@@ -67,13 +68,4 @@ fn slice(
 fn bytes(slice: &FileSlice) -> u64 {
     let logs = slice.log_files.iter().map(|log| log.size).sum::<u64>();
     logs.saturating_add(slice.base_file.as_ref().map_or(0, |base| base.size))
-}
-
-/// Paths of version 1 were whole ones, later they are names. Only names count, so that a table may have moved since.
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-fn in_partition(partition: &str, name: &str) -> String {
-    if partition.is_empty() { name.to_string() } else { format!("{partition}/{name}") }
 }

@@ -7,7 +7,7 @@ use crate::table::log_file::{BlockKind, LogReader};
 use crate::table::{
     self, Action, CommitMetadata, FileSlice, FileSystemView, Instant, InstantTime, LogFileName, Markers,
 };
-use crate::table::{State, Table, Timeline, parse_base_file};
+use crate::table::{State, Table, Timeline, in_folder, parse_base_file};
 use futures::stream::{StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl DataFile {
 
     /// Relative to the table.
     pub(super) fn path(&self) -> String {
-        in_partition(&self.partition, &self.name)
+        in_folder(&self.partition, &self.name)
     }
 }
 
@@ -175,8 +175,4 @@ fn logs_with_blocks(table: &Table, slice: &FileSlice, time: &InstantTime) -> Res
 
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
-}
-
-pub(super) fn in_partition(partition: &str, name: &str) -> String {
-    if partition.is_empty() { name.to_string() } else { format!("{partition}/{name}") }
 }

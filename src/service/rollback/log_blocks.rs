@@ -3,10 +3,10 @@
 
 use super::super::Result;
 use super::CONCURRENCY;
-use super::leftovers::{LogSlice, in_partition};
+use super::leftovers::LogSlice;
 use crate::storage;
 use crate::table::log_file::{BlockHeader, BlockKind, create_log_file, encode_block};
-use crate::table::{self, Instant, InstantTime, LogFileName, Marker, MarkerType, Markers, Table};
+use crate::table::{self, Instant, InstantTime, LogFileName, Marker, MarkerType, Markers, Table, in_folder};
 use futures::stream::{StreamExt, TryStreamExt};
 use std::collections::{BTreeSet, HashMap};
 
@@ -24,7 +24,7 @@ pub(super) struct Appended {
 impl Appended {
     /// Relative to the table.
     pub(super) fn path(&self) -> String {
-        in_partition(&self.partition, &self.name.to_string())
+        in_folder(&self.partition, &self.name.to_string())
     }
 }
 
@@ -56,11 +56,10 @@ pub(super) async fn append(
         let (block, markers) = (block.clone(), &markers);
         async move {
             for log in &slice.logs {
-                table.storage.discard_uploads(&in_partition(&slice.partition, log)).await?;
+                table.storage.discard_uploads(&in_folder(&slice.partition, log)).await?;
             }
-            let mark = async |name: &LogFileName| {
-                mark(table, markers, &in_partition(&slice.partition, &name.to_string())).await
-            };
+            let mark =
+                async |name: &LogFileName| mark(table, markers, &in_folder(&slice.partition, &name.to_string())).await;
             let created = create_log_file(&table.storage, &slice.partition, first, vec![block], mark).await;
             created.map(|(name, size)| Appended { partition: slice.partition.clone(), name, size })
         }
@@ -87,18 +86,18 @@ async fn newest_versions<'a>(
     let listings =
         partitions.into_iter().map(|p| async move { Ok::<_, storage::Error>((p, table.storage.list(p).await?)) });
     let listings: Vec<_> = futures::stream::iter(listings).buffer_unordered(CONCURRENCY).try_collect().await?;
-    let mut in_folders: HashMap<(&str, String, InstantTime), u32> = HashMap::new();
+    let mut newest_of: HashMap<(&str, String, InstantTime), u32> = HashMap::new();
     for (partition, listing) in &listings {
         let names =
             listing.files.iter().filter_map(|f| LogFileName::parse(f.path.rsplit('/').next().unwrap_or(&f.path)));
         for name in names {
-            let newest = in_folders.entry((partition.as_str(), name.file_id, name.base_instant)).or_default();
+            let newest = newest_of.entry((partition.as_str(), name.file_id, name.base_instant)).or_default();
             *newest = name.version.max(*newest);
         }
     }
     let newest = slices.iter().filter_map(|slice| {
         let key = (slice.partition.as_str(), slice.file_id.clone(), slice.base_instant.clone());
-        let version = in_folders.get(&key)?;
+        let version = newest_of.get(&key)?;
         Some(((&slice.partition, &slice.file_id, &slice.base_instant), *version))
     });
     Ok(newest.collect())

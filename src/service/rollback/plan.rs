@@ -2,7 +2,9 @@
 
 use super::super::{Error, Result};
 use super::leftovers::{DataFile, Leftovers, LogSlice};
-use crate::table::{Action, Instant, InstantInfo, InstantTime, LogFileName, RollbackPlan, RollbackRequest, Table};
+use crate::table::{
+    Action, Instant, InstantInfo, InstantTime, LogFileName, RollbackPlan, RollbackRequest, Table, name_of,
+};
 use std::collections::BTreeMap;
 
 /// The plan that Hudi's marker-based strategy makes: one request a file, or a slice.
@@ -70,8 +72,4 @@ pub(super) fn read(plan: &RollbackPlan, target: &Instant, path: &str) -> Result<
         leftovers.add(LogSlice { partition: request.partition_path.clone(), file_id, base_instant, logs });
     }
     Ok(leftovers)
-}
-
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
