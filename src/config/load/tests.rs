@@ -178,7 +178,7 @@ fn settings_that_would_change_the_table_are_refused_by_name() {
         ),
         ("hoodie.parquet.max.file.size=0", "config-bad-value", &["above 0"]),
         ("hoodie.logfile.max.size=0", "config-bad-value", &["above 0"]),
-        ("hoodie.logfile.data.block.max.size=2147483648", "config-bad-value", &["below 2 GiB"]),
+        ("hoodie.logfile.data.block.max.size=1073741825", "config-bad-value", &["up to 1073741824 (1 GiB)"]),
         ("hoodie.parquet.block.size=128MB", "config-bad-value", &["bytes"]),
         ("hoodie.parquet.compression.ratio=NaN", "config-bad-value", &["above 0"]),
         ("hoodie.index.bloom.fpp=1", "config-bad-value", &["between 0 and 1"]),

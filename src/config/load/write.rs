@@ -21,11 +21,11 @@ impl Loader<'_> {
             },
             log: LogConfig {
                 max_file_size: self.positive(&keys::LOG_MAX_SIZE, "a number of bytes"),
-                // Readers take a block's length as an int.
+                // Readers take a block's length as an int, and a block may exceed its limit by what one batch brings.
                 max_block_size: self.number_that(
                     &keys::LOG_BLOCK_MAX_SIZE,
-                    "a number of bytes above 0 and below 2 GiB",
-                    |n: u64| n > 0 && n < 1 << 31,
+                    "a number of bytes above 0 and up to 1073741824 (1 GiB)",
+                    |n: u64| n > 0 && n <= 1 << 30,
                 ),
                 block_format: self.key_choice(
                     &keys::LOG_BLOCK_FORMAT,
