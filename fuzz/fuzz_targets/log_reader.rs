@@ -32,7 +32,7 @@ mod table {
 
         pub use block::{Block, BlockHeader, BlockKind, HeaderKey, encode_block};
         pub use data::{AvroContent, AvroPiece, AvroRecords, avro_records};
-        pub use delete::{DeleteRecord, OrderingValue, decode_deletes, encode_deletes};
+        pub use delete::{DeleteRecord, DeleteRecords, OrderingValue, decode_deletes, encode_deletes};
         pub use error::BlockError;
 
         #[path = "tests/read_all.rs"]

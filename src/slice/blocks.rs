@@ -52,7 +52,7 @@ impl LogBlocks {
         let mut stack: Vec<LogBlock> = Vec::new();
         for file in 0..self.files.len() {
             for block in self.open(file) {
-                let block = block?;
+                let mut block = block?;
                 self.totals.log_blocks += 1;
                 if block.kind == BlockKind::Corrupt {
                     self.totals.corrupt_blocks += 1;
@@ -69,11 +69,27 @@ impl LogBlocks {
                     stack.retain(|b| b.block.kind != BlockKind::Corrupt && b.block.header.instant() != Some(target));
                     self.totals.rollback_blocks += (before - stack.len()) as u64;
                 } else if timeline.is_valid(instant) {
-                    stack.push(LogBlock { block, file, schema: 0 });
+                    let schema = self.intern(file, &mut block)?;
+                    stack.push(LogBlock { block, file, schema });
                 }
             }
         }
         self.keep(stack)
+    }
+
+    /// The number of a block's schema, whose text the block then no longer has.
+    fn intern(&mut self, file: usize, block: &mut Block) -> Result<usize> {
+        let schema = block.header.take_schema();
+        if !block.kind.is_data() {
+            return Ok(0);
+        }
+        let schema = schema.ok_or_else(|| self.malformed(file, block, "no schema"))?;
+        // Most blocks have the schema of the block before.
+        let known = self.schemas.iter().rposition(|known| *known == schema);
+        Ok(known.unwrap_or_else(|| {
+            self.schemas.push(schema);
+            self.schemas.len() - 1
+        }))
     }
 
     /// The instant whose blocks a command takes away.
@@ -86,7 +102,7 @@ impl LogBlocks {
     }
 
     fn keep(&mut self, stack: Vec<LogBlock>) -> Result<()> {
-        for mut block in stack {
+        for block in stack {
             match block.block.kind {
                 BlockKind::Corrupt => continue,
                 BlockKind::HfileData => return Err(self.unsupported(block.file, &block.block, "an HFile data block")),
@@ -95,15 +111,6 @@ impl LogBlocks {
             }
             if block.block.header.get(HeaderKey::CompactedBlockTimes).is_some_and(|times| !times.is_empty()) {
                 return Err(self.unsupported(block.file, &block.block, "a data block of a log compaction"));
-            }
-            if block.block.kind.is_data() {
-                let schema = block.block.header.schema();
-                let schema = schema.ok_or_else(|| self.malformed(block.file, &block.block, "no schema"))?;
-                // Most blocks have the schema of the block before.
-                block.schema = self.schemas.iter().rposition(|known| known == schema).unwrap_or(self.schemas.len());
-                if block.schema == self.schemas.len() {
-                    self.schemas.push(schema.to_owned());
-                }
             }
             self.blocks.push(block);
         }

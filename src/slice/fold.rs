@@ -68,19 +68,12 @@ pub(super) fn fold(contents: &mut Contents, deciding: &Deciding, batch_rows: usi
         }
         // Deletes must find what came before them.
         reader.finish(&contents.blocks, &mut sink)?;
-        for delete in deletes(&contents.blocks, number)? {
-            fold.winners.delete(&delete);
-        }
+        fold.delete(&contents.blocks, number)?;
     }
     reader.finish(&contents.blocks, &mut |blocks: &LogBlocks, batch: RecordBatch, origins: &[Origin]| {
         fold.add(blocks, &batch, origins)
     })?;
     Ok((fold.winners, fold.records))
-}
-
-fn deletes(blocks: &LogBlocks, number: u32) -> Result<Vec<DeleteRecord>> {
-    let (reader, log) = blocks.reader(number);
-    decode_deletes(&reader.content(&log.block)?).map_err(|e| blocks.fault(number, e))
 }
 
 /// The columns that decide between records: key, ordering value, whether a record is deleted.
@@ -115,6 +108,15 @@ struct Fold<'a> {
 }
 
 impl Fold<'_> {
+    fn delete(&mut self, blocks: &LogBlocks, number: u32) -> Result<()> {
+        let (reader, log) = blocks.reader(number);
+        let content = reader.content(&log.block)?;
+        for delete in decode_deletes(&content).map_err(|e| blocks.fault(number, e))? {
+            self.winners.delete(&delete.map_err(|e| blocks.fault(number, e))?);
+        }
+        Ok(())
+    }
+
     fn add(&mut self, blocks: &LogBlocks, batch: &RecordBatch, origins: &[Origin]) -> Result<()> {
         self.records += origins.len() as u64;
         let keys = batch.column_by_name(RECORD_KEY).map(|keys| keys.as_string::<i32>());
@@ -172,9 +174,9 @@ impl Winners {
     }
 
     /// A record that is deleted by a delete block.
-    fn delete(&mut self, delete: &DeleteRecord) {
+    fn delete(&mut self, delete: &DeleteRecord<'_>) {
         let entry = Entry { what: What::Deleted, place: Place::default(), bytes: 0 };
-        match self.find_or_add(&delete.key) {
+        match self.find_or_add(delete.key) {
             Ok(known) => {
                 let at = known as usize;
                 let stays = self.entries[at].what != What::Deleted

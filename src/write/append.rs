@@ -184,22 +184,30 @@ impl<'a> AppendHandle<'a> {
         }
     }
 
-    /// A delete block, if there is anything to delete.
+    /// Delete blocks, if there is anything to delete, each up to its greatest size.
     fn delete(&mut self, batches: &[KeyedBatch], deletes: Vec<(RowRef, OrderingValue)>) -> Result<()> {
-        if deletes.is_empty() {
-            return Ok(());
+        let most = self.run.context.config.log.max_block_size;
+        let (mut records, mut size) = (Vec::new(), 0);
+        for (row, ordering) in deletes {
+            let key = batches[row.batch as usize].keys.value(row.row as usize);
+            let record = DeleteRecord { key, partition: &self.slice.partition, ordering };
+            if size + record.size() > most {
+                self.delete_block(&records)?;
+                records.clear();
+                size = 0;
+            }
+            size += record.size();
+            records.push(record);
         }
-        self.run.check_cancelled()?;
-        let records: Vec<DeleteRecord> = deletes
-            .into_iter()
-            .map(|(row, ordering)| DeleteRecord {
-                key: batches[row.batch as usize].keys.value(row.row as usize).to_string(),
-                partition: self.slice.partition.clone(),
-                ordering,
-            })
-            .collect();
-        let stat = self.block(BlockKind::Delete, &encode_deletes(&records))?;
-        stat.num_deletes += records.len() as u64;
+        self.delete_block(&records)
+    }
+
+    fn delete_block(&mut self, records: &[DeleteRecord<'_>]) -> Result<()> {
+        if !records.is_empty() {
+            self.run.check_cancelled()?;
+            let stat = self.block(BlockKind::Delete, &encode_deletes(records))?;
+            stat.num_deletes += records.len() as u64;
+        }
         Ok(())
     }
 

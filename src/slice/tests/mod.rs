@@ -129,8 +129,9 @@ pub(crate) fn parquet_data(at: &str, schema: &TableSchema, rows: &[Row]) -> Byte
 }
 
 pub(crate) fn deletes(at: &str, records: Vec<(String, OrderingValue)>) -> Bytes {
-    let record = |(key, ordering)| DeleteRecord { key, partition: PARTITION.to_string(), ordering };
-    let records: Vec<DeleteRecord> = records.into_iter().map(record).collect();
+    let records = records.iter();
+    let records: Vec<DeleteRecord<'_>> =
+        records.map(|(key, value)| DeleteRecord { key, partition: PARTITION, ordering: value.clone() }).collect();
     let header = BlockHeader::of_write(&instant(at), &schema().with_meta_columns().avro);
     encode_block(BlockKind::Delete, &header, &encode_deletes(&records)).unwrap()
 }

@@ -146,6 +146,12 @@ impl BlockHeader {
         self.get(HeaderKey::Schema)
     }
 
+    /// Takes the schema away, which may be long, and is the same in most blocks: for who keeps headers.
+    pub fn take_schema(&mut self) -> Option<String> {
+        let at = self.entries.iter().rposition(|(key, _)| *key == HeaderKey::Schema)?;
+        Some(self.entries.remove(at).1)
+    }
+
     /// Whether the block (a command) is a rollback.
     pub fn is_rollback(&self) -> bool {
         self.get(HeaderKey::CommandBlockType) == Some(ROLLBACK)

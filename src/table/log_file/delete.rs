@@ -33,14 +33,28 @@ pub enum OrderingValue {
 
 /// One deleted key.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DeleteRecord {
-    pub key: String,
-    pub partition: String,
+pub struct DeleteRecord<'a> {
+    pub key: &'a str,
+    pub partition: &'a str,
     pub ordering: OrderingValue,
 }
 
+impl DeleteRecord<'_> {
+    /// Bytes in a delete block, at most.
+    pub fn size(&self) -> u64 {
+        // Branches, lengths, and an ordering value of fixed length.
+        const BESIDES: usize = 3 + 3 * 10 + 16;
+        let ordering = match &self.ordering {
+            OrderingValue::Bytes(bytes) => bytes.len(),
+            OrderingValue::Text(text) => text.len(),
+            _ => 0,
+        };
+        (BESIDES + self.key.len() + self.partition.len() + ordering) as u64
+    }
+}
+
 /// The content of a delete block.
-pub fn encode_deletes(records: &[DeleteRecord]) -> Vec<u8> {
+pub fn encode_deletes(records: &[DeleteRecord<'_>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(16 + records.iter().map(|r| 16 + r.key.len() + r.partition.len()).sum::<usize>());
     out.extend_from_slice(&VERSION.to_be_bytes());
     out.extend_from_slice(&[0; 4]);
@@ -61,8 +75,8 @@ pub fn encode_deletes(records: &[DeleteRecord]) -> Vec<u8> {
     out
 }
 
-/// The records of a delete block's content.
-pub fn decode_deletes(content: &[u8]) -> Result<Vec<DeleteRecord>, BlockError> {
+/// The records of a delete block's content, one by one. An error is the last item.
+pub fn decode_deletes(content: &[u8]) -> Result<DeleteRecords<'_>, BlockError> {
     let short = || BlockError::malformed(format!("a delete block's content of {} bytes", content.len()));
     let (version, rest) = content.split_first_chunk().ok_or_else(short)?;
     match u32::from_be_bytes(*version) {
@@ -81,11 +95,49 @@ pub fn decode_deletes(content: &[u8]) -> Result<Vec<DeleteRecord>, BlockError> {
         let (says, is) = (u32::from_be_bytes(*length), payload.len());
         return Err(BlockError::malformed(format!("a delete block says that it has {says} bytes and has {is}")));
     }
-    let mut datum = Datum { bytes: payload, at: 0 };
-    let records = datum.records()?;
-    match payload.len() - datum.at {
-        0 => Ok(records),
-        surplus => Err(datum.malformed(&format!("{surplus} bytes follow the list"))),
+    Ok(DeleteRecords { datum: Datum { bytes: payload, at: 0 }, left: 0, ended: false })
+}
+
+/// The records of a delete block that are still to come.
+#[derive(Debug)]
+pub struct DeleteRecords<'a> {
+    datum: Datum<'a>,
+    /// In the block of the array that is being read.
+    left: u64,
+    ended: bool,
+}
+
+impl<'a> Iterator for DeleteRecords<'a> {
+    type Item = Result<DeleteRecord<'a>, BlockError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.record().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+impl<'a> DeleteRecords<'a> {
+    fn record(&mut self) -> Result<Option<DeleteRecord<'a>>, BlockError> {
+        let datum = &mut self.datum;
+        while self.left == 0 {
+            self.left = match datum.long()? {
+                0 => return datum.end().map(|()| None),
+                // A negative count is followed by the block's bytes, for those who skip it.
+                negative @ ..0 => {
+                    datum.long()?;
+                    negative.unsigned_abs()
+                }
+                count => count.unsigned_abs(),
+            };
+        }
+        self.left -= 1;
+        let key = datum.optional_text()?.ok_or_else(|| datum.malformed("a delete without a record key"))?;
+        let partition = datum.optional_text()?.unwrap_or_default();
+        Ok(Some(DeleteRecord { key, partition, ordering: datum.ordering()? }))
     }
 }
 
@@ -140,6 +192,7 @@ fn put_long(out: &mut Vec<u8>, value: i64) {
 }
 
 /// An Avro datum that is being read.
+#[derive(Debug)]
 struct Datum<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -150,25 +203,10 @@ impl<'a> Datum<'a> {
         BlockError::malformed(format!("byte {} of a delete block's list: {why}", self.at))
     }
 
-    /// An array: blocks of records until one of none.
-    fn records(&mut self) -> Result<Vec<DeleteRecord>, BlockError> {
-        let mut records = Vec::new();
-        loop {
-            let count = match self.long()? {
-                0 => return Ok(records),
-                // A negative count is followed by the block's bytes, for those who skip it.
-                negative @ ..0 => {
-                    self.long()?;
-                    negative.unsigned_abs()
-                }
-                count => count.unsigned_abs(),
-            };
-            for _ in 0..count {
-                let key = self.optional_text()?.ok_or_else(|| self.malformed("a delete without a record key"))?;
-                let partition = self.optional_text()?.unwrap_or_default();
-                let ordering = self.ordering()?;
-                records.push(DeleteRecord { key, partition, ordering });
-            }
+    fn end(&self) -> Result<(), BlockError> {
+        match self.bytes.len() - self.at {
+            0 => Ok(()),
+            surplus => Err(self.malformed(&format!("{surplus} bytes follow the list"))),
         }
     }
 
@@ -181,7 +219,7 @@ impl<'a> Datum<'a> {
             4 => OrderingValue::Float(f32::from_le_bytes(self.array()?)),
             5 => OrderingValue::Double(f64::from_le_bytes(self.array()?)),
             6 => OrderingValue::Bytes(self.byte_string()?.to_vec()),
-            7 => OrderingValue::Text(self.text()?),
+            7 => OrderingValue::Text(self.text()?.to_owned()),
             8 => OrderingValue::Date(self.int()?),
             9 => OrderingValue::Decimal { unscaled: self.decimal()? },
             10 => OrderingValue::TimeMicros(self.long()?),
@@ -200,7 +238,7 @@ impl<'a> Datum<'a> {
         Ok(i128::from_be_bytes(all))
     }
 
-    fn optional_text(&mut self) -> Result<Option<String>, BlockError> {
+    fn optional_text(&mut self) -> Result<Option<&'a str>, BlockError> {
         match self.long()? {
             0 => Ok(None),
             1 => self.text().map(Some),
@@ -208,9 +246,8 @@ impl<'a> Datum<'a> {
         }
     }
 
-    fn text(&mut self) -> Result<String, BlockError> {
-        let text = std::str::from_utf8(self.byte_string()?).map(str::to_owned);
-        text.map_err(|_| self.malformed("a text that is not UTF-8"))
+    fn text(&mut self) -> Result<&'a str, BlockError> {
+        std::str::from_utf8(self.byte_string()?).map_err(|_| self.malformed("a text that is not UTF-8"))
     }
 
     fn byte_string(&mut self) -> Result<&'a [u8], BlockError> {

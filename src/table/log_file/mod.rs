@@ -23,7 +23,7 @@ mod writer;
 
 pub use block::{Block, BlockHeader, BlockKind, HeaderKey, encode_block};
 pub use data::{AvroContent, AvroPiece, AvroRecords, avro_records};
-pub use delete::{DeleteRecord, OrderingValue, decode_deletes, encode_deletes};
+pub use delete::{DeleteRecord, DeleteRecords, OrderingValue, decode_deletes, encode_deletes};
 pub use error::BlockError;
 pub use reader::LogReader;
 pub use writer::{LogWriter, create_log_file};

@@ -80,8 +80,8 @@ fn blocks(table: &Table, status: &WriteStatus, keys: &[&'static str]) -> Vec<Rea
                 BlockKind::Delete => Read::Deletes(
                     decode_deletes(&content)
                         .unwrap()
-                        .into_iter()
                         .map(|delete| {
+                            let delete = delete.unwrap();
                             assert_eq!(delete.partition, "p", "where the stored record is");
                             (*keys.iter().find(|key| **key == delete.key).unwrap(), delete.ordering)
                         })
@@ -213,6 +213,21 @@ fn blocks_and_files_end_at_their_sizes() {
     assert_eq!(records, 200);
     let last = statuses.last().unwrap().stat.log.as_ref().unwrap();
     assert_eq!(last.log_files.len(), 1 + statuses.len(), "all of the slice so far");
+}
+
+#[test]
+fn deletes_fill_blocks_to_their_size() {
+    let (_folder, table) = table();
+    let mut context = context(&table, PayloadClass::OverwriteWithLatest);
+    // A delete takes 51 bytes at most: its key, its partition, and what is around them.
+    context.config.log.max_block_size = 120;
+    let mut batch = keyed(&[("a", "p", 1), ("b", "p", 2), ("c", "p", 3), ("d", "p", 4), ("e", "p", 5)]);
+    batch.deleted = Some(vec![true; 5].into());
+    let statuses = appended(&context, slice(vec![]), batch, 0);
+    let long = |key, value| (key, OrderingValue::Long(value));
+    let want = [vec![long("a", 1), long("b", 2)], vec![long("c", 3), long("d", 4)], vec![long("e", 5)]];
+    assert_eq!(blocks(&table, &statuses[0], &KEYS), want.map(Read::Deletes));
+    assert_eq!((statuses.len(), statuses[0].stat.num_deletes), (1, 5));
 }
 
 #[test]

@@ -168,8 +168,8 @@ fn contents_that_do_not_add_up_are_refused() {
 
     let deletes = |payload: &[u8]| [&3_u32.to_be_bytes()[..], &(payload.len() as u32).to_be_bytes(), payload].concat();
     // One record in a block that says its size, then the end.
-    assert_eq!(decode_deletes(&deletes(b"\x01\x0e\x02\x02k\x02\x02p\0\0")).unwrap()[0].ordering, OrderingValue::Null);
-    assert_eq!(decode_deletes(&deletes(b"\0")).unwrap(), []);
+    assert_eq!(all_deletes(&deletes(b"\x01\x0e\x02\x02k\x02\x02p\0\0")).unwrap()[0].ordering, OrderingValue::Null);
+    assert_eq!(all_deletes(&deletes(b"\0")).unwrap(), []);
     for (bytes, code, says) in [
         (1_u32.to_be_bytes().to_vec(), "log-block-unsupported", "version 1 (serialized by Kryo"),
         (2_u32.to_be_bytes().to_vec(), "log-block-unsupported", "version 2 (serialized by Kryo"),
@@ -192,7 +192,7 @@ fn contents_that_do_not_add_up_are_refused() {
             "a decimal of 17 bytes",
         ),
     ] {
-        let error = decode_deletes(&bytes).expect_err(says);
+        let error = all_deletes(&bytes).expect_err(says);
         assert_eq!(error.code(), code, "{error}");
         assert!(error.to_string().contains(says), "`{error}` does not say `{says}`");
     }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::data::Pieces;
 use super::*;
+use read_all::all_deletes;
 
 fn scan(bytes: &[u8]) -> std::result::Result<Vec<Block>, (u64, BlockError)> {
     let (blocks, error) = read_all::scan(&Bytes::copy_from_slice(bytes));

@@ -9,7 +9,8 @@ use crate::table::InstantTime;
 #[derive(Debug, Clone)]
 enum Written {
     Data(Vec<Vec<u8>>),
-    Deletes(Vec<DeleteRecord>),
+    /// Key, partition, ordering value.
+    Deletes(Vec<(String, String, OrderingValue)>),
     Parquet(Vec<u8>),
     Rollback,
 }
@@ -28,12 +29,16 @@ fn framed(records: &[Vec<u8>]) -> AvroContent {
     content
 }
 
+fn deletes(records: &[(String, String, OrderingValue)]) -> Vec<DeleteRecord<'_>> {
+    records.iter().map(|(key, partition, value)| DeleteRecord { key, partition, ordering: value.clone() }).collect()
+}
+
 impl Written {
     fn encode(&self, schema: &str) -> Bytes {
         let header = BlockHeader::of_write(&instant(), schema);
         match self {
             Written::Data(records) => encode_block(BlockKind::AvroData, &header, framed(records).content()),
-            Written::Deletes(records) => encode_block(BlockKind::Delete, &header, &encode_deletes(records)),
+            Written::Deletes(records) => encode_block(BlockKind::Delete, &header, &encode_deletes(&deletes(records))),
             Written::Parquet(bytes) => encode_block(BlockKind::ParquetData, &header, bytes),
             Written::Rollback => {
                 encode_block(BlockKind::Command, &BlockHeader::of_rollback(&instant(), &instant()), b"")
@@ -59,7 +64,9 @@ impl Written {
             }
             Written::Deletes(records) => {
                 assert_eq!(block.kind, BlockKind::Delete);
-                assert_eq!(decode_deletes(data).unwrap(), *records);
+                assert_eq!(all_deletes(data).unwrap(), deletes(records));
+                let sizes: u64 = deletes(records).iter().map(DeleteRecord::size).sum();
+                assert!(data.len() as u64 <= 8 + 11 + sizes, "{} bytes, not {sizes}", data.len());
             }
             Written::Parquet(content) => {
                 assert_eq!(block.kind, BlockKind::ParquetData);
@@ -89,7 +96,6 @@ fn ordering() -> impl Strategy<Value = OrderingValue> {
 
 fn written() -> impl Strategy<Value = Written> {
     let delete = (any::<String>(), any::<String>(), ordering());
-    let delete = delete.prop_map(|(key, partition, ordering)| DeleteRecord { key, partition, ordering });
     // Contents with a magic inside: no end of a block.
     let bytes = prop_oneof![vec(any::<u8>(), 0..60), Just(b"x#HUDI##HUDI#".to_vec())];
     prop_oneof![

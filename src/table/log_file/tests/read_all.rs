@@ -96,14 +96,20 @@ fn at_once(content: &[u8]) -> Outcome<Vec<usize>> {
     avro_records(content)?.map(|record| record.map(<[u8]>::len)).collect()
 }
 
+/// The records of a delete block, if all are good.
+pub fn all_deletes(content: &[u8]) -> Outcome<Vec<DeleteRecord<'_>>> {
+    decode_deletes(content)?.collect()
+}
+
 /// The bytes as the content of either kind of block.
 pub fn content(bytes: &[u8]) {
     if let Ok(lengths) = at_once(bytes) {
         assert_eq!(lengths.iter().sum::<usize>() + 4 * lengths.len() + 8, bytes.len());
         assert_eq!(avro_records(bytes).expect("as before").remaining() as usize, lengths.len());
     }
-    if let Ok(deletes) = decode_deletes(bytes) {
-        let again = decode_deletes(&encode_deletes(&deletes)).expect("what was written is read");
+    if let Ok(deletes) = all_deletes(bytes) {
+        let again = encode_deletes(&deletes);
+        let again = all_deletes(&again).expect("what was written is read");
         assert_eq!(again.len(), deletes.len());
         for (again, delete) in again.iter().zip(&deletes) {
             // NaN is not itself.
