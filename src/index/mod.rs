@@ -187,13 +187,15 @@ pub async fn tag(
     }
     let tasks = slices.clone().into_iter().zip(files.clone()).collect();
     cache.iter().for_each(|cache| cache.begin(view, &files));
+    let stored_ordering = stored_ordering.filter(|o| moving && o.rule.needs_stored_ordering());
     let look_up = look_up::LookUp {
         table: table.clone(),
         index_type: index.index_type,
-        stored_ordering: stored_ordering.filter(|o| moving && o.rule.needs_stored_ordering()),
-        merging: merging
-            .filter(|m| moving || m.options.rule.needs_stored_ordering())
-            .map(|m| Merging { options: m.options.keys_only(), ..m }),
+        merging: merging.filter(|m| moving || m.options.rule.needs_stored_ordering()).map(|m| {
+            let compared = stored_ordering.as_ref().map(|ordering| ordering.field.as_str());
+            Merging { options: m.options.keys_only(compared), ..m }
+        }),
+        stored_ordering,
         moving,
         keys,
         cache,

@@ -18,9 +18,11 @@ fn moving_records_are_compared_with_merged_slices() {
     let mut view = FileSystemView::default();
     view.partitions.insert(group.slice.partition.clone(), vec![group.slice.clone()]);
     let rule = MergeRule(PayloadClass::DefaultHoodieRecord);
-    for cache in [None, Some(Arc::new(KeyCache::new(1 << 20)))] {
-        // Twice: the second time the cache knows the keys.
-        for _ in 0..2 {
+    // A table may have no ordering field of its own: what its logs order by arrival, the job compares by its own.
+    for table_field in [Some("ts"), None] {
+        let cache = Some(Arc::new(KeyCache::new(1 << 20)));
+        // The second time the cache knows the keys.
+        for cache in [None, cache.clone(), cache] {
             let tag_options = TagOptions {
                 index: IndexConfig {
                     index_type: IndexType::GlobalSimple,
@@ -31,10 +33,13 @@ fn moving_records_are_compared_with_merged_slices() {
                 stored_ordering: Some(StoredOrdering { rule, field: "ts".to_string() }),
                 merging: Some(Merging {
                     timeline: group.timeline(),
-                    options: options(PayloadClass::DefaultHoodieRecord),
+                    options: SliceOptions {
+                        ordering_field: table_field.map(str::to_string),
+                        ..options(PayloadClass::DefaultHoodieRecord)
+                    },
                 }),
                 workers: 1,
-                cache: cache.clone(),
+                cache,
             };
             let incoming =
                 [("dead", "us", 5), ("newer", "us", 5), ("older", "us", 5), ("kept", "us", 5), ("new", "us", 5)];

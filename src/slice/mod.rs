@@ -57,15 +57,16 @@ pub struct SliceOptions {
 }
 
 impl SliceOptions {
-    /// The same for who wants to know which records there are, and their ordering values, and nothing else.
-    pub fn keys_only(mut self) -> SliceOptions {
+    /// The same for who wants to know which records there are, and their ordering values, and nothing else. `compared`: the
+    /// dotted path of a field that the caller compares by, where that is not the table's.
+    pub fn keys_only(mut self, compared: Option<&str>) -> SliceOptions {
         let fields = self.schema.arrow.fields();
-        let ordering = self.ordering_field.as_deref().unwrap_or_default();
-        let ordering = match fields.find(ordering) {
-            Some(_) => ordering,
-            None => ordering.split('.').next().unwrap_or_default(),
+        let is_of = |path: &str, name: &str| match fields.find(path) {
+            Some(_) => name == path,
+            None => path.split('.').next() == Some(name),
         };
-        let wanted = |field: &&FieldRef| [RECORD_KEY, IS_DELETED, ordering].contains(&field.name().as_str());
+        let paths = [Some(RECORD_KEY), Some(IS_DELETED), self.ordering_field.as_deref(), compared];
+        let wanted = |field: &&FieldRef| paths.into_iter().flatten().any(|path| is_of(path, field.name()));
         let fields: Vec<FieldRef> = fields.iter().filter(wanted).cloned().collect();
         self.schema.arrow = Arc::new(Schema::new(fields));
         self
