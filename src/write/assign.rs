@@ -122,12 +122,14 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
         let revived = u32::try_from(at).is_ok_and(|group| revived.contains(&group));
         let rewrite = rewritten.contains(&at) || only_a_rewrite_will_do(context.rule, &batches, &merge, revived);
         if !merge_on_read || rewrite {
-            return Task::Merge(Box::new(merge));
+            return Ok(Task::Merge(Box::new(merge)));
         }
         let MergeTask { slice, rows, moved_away, .. } = merge;
-        Task::Append(Box::new(AppendTask { slice, rows, moved_away }))
+        let task = AppendTask { slice, rows, moved_away };
+        task.check(context, &batches)?;
+        Ok(Task::Append(Box::new(task)))
     });
-    let tasks = updates.chain(creates).collect();
+    let tasks = updates.chain(creates.into_iter().map(Ok)).collect::<Result<_>>()?;
     Ok(Plan { batches, tasks, profile, average_record_size: average })
 }
 

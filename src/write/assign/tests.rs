@@ -3,6 +3,7 @@ use crate::config::PayloadClass;
 use crate::index::{Move, TaggedRow};
 use crate::table::{BaseFile, InstantTime, LogFile, LogFileName};
 use crate::write::testing::{self, slice, view};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 
 const AVERAGE: u64 = 100;
 
@@ -319,5 +320,48 @@ fn a_record_after_a_delete_of_its_key_rewrites_the_group_where_the_rule_would_co
         let tagged = Tagged { batches: vec![batch], rows, groups: vec![slice.clone()], moves: vec![], revived };
         let plan = assign(&context, tagged, &view_of(vec![slice])).unwrap();
         assert_eq!(summary(&plan), [want], "{name}");
+    }
+}
+
+/// Readers of logs, Hudi's and ours, fail on such a record, at each query and at each compaction.
+#[test]
+fn a_record_without_ordering_value_gets_into_no_log() {
+    use PayloadClass::{DefaultHoodieRecord, OverwriteWithLatest};
+    let group = || with_log(slice(&base_file("p", "f0", 100)));
+    // The row's value is null; what the operation made of it; what it says of itself.
+    for (name, rule, ordering, deleted, refused) in [
+        ("an insert", OverwriteWithLatest, None, false, true),
+        ("ordered by another field", DefaultHoodieRecord, Some(Some(1)), false, true),
+        ("after a tombstone", OverwriteWithLatest, Some(None), false, true),
+        ("a delete block's", OverwriteWithLatest, None, true, false),
+        ("a record that deletes", DefaultHoodieRecord, None, true, true),
+        ("a tombstone", DefaultHoodieRecord, Some(None), true, false),
+    ] {
+        let values = |values: Vec<Option<i64>>| Arc::new(Int64Array::from(values)) as ArrayRef;
+        let mut batch = testing::keyed(&[("good", "p", 1), ("bad", "p", 1)]);
+        let mut columns = batch.rows.columns().to_vec();
+        columns[2] = values(vec![Some(1), None]);
+        batch.rows = RecordBatch::try_new(batch.rows.schema(), columns).unwrap();
+        batch.ordering = ordering.map(|value| values(vec![Some(1), value]));
+        batch.deleted = deleted.then(|| vec![false, true].into());
+        let mut context = merge_on_read(Operation::Insert);
+        context.rule = MergeRule(rule);
+        let tagged = |rows: &[u32]| Tagged {
+            batches: vec![batch.clone()],
+            rows: rows.iter().map(|at| TaggedRow { row: row(*at), group: Some(0) }).collect(),
+            groups: vec![group()],
+            moves: vec![],
+            revived: Default::default(),
+        };
+        assign(&context, tagged(&[0]), &view_of(vec![group()])).expect(name);
+        match assign(&context, tagged(&[0, 1]), &view_of(vec![group()])) {
+            Ok(_) => assert!(!refused, "{name}"),
+            Err(error) => {
+                assert!(refused && error.code() == "write-null-ordering", "{name}: {error}");
+                assert!(error.to_string().contains("record \"bad\" into a log file of group f0"), "{error}");
+            }
+        }
+        context.table.properties = Default::default();
+        assign(&context, tagged(&[0, 1]), &view_of(vec![group()])).expect("copy-on-write");
     }
 }
