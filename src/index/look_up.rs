@@ -105,6 +105,8 @@ pub(super) struct LookUp {
     pub merging: Option<Merging>,
     /// Records move to other partitions.
     pub moving: bool,
+    /// It matters what the logs have deleted or replaced, not only what a planned compaction makes of them.
+    pub asks_logs: bool,
     pub keys: IncomingKeys,
     pub cache: Option<Arc<KeyCache>>,
 }
@@ -117,6 +119,10 @@ impl LookUp {
         };
         let mut hits = self.hits_in(file, None)?;
         let Some(incoming) = self.keys.of(file).filter(|_| !hits.is_empty()) else { return Ok(hits) };
+        self.leave_out_what_the_plan_deletes(merging, &incoming.table, slice, file, &mut hits)?;
+        if !self.asks_logs || hits.is_empty() {
+            return Ok(hits);
+        }
         if !self.moving {
             revived::mark(&self.table, merging, slice, &incoming.table, &mut hits)?;
             return Ok(hits);
@@ -129,6 +135,30 @@ impl LookUp {
             }
         }
         Ok(hits)
+    }
+
+    /// A key that the logs of a planned compaction delete is a new one already now: the base file to come will not have it, so
+    /// that what is appended on top would be found by nobody, and its next change would be a second record. (Hudi appends it.)
+    fn leave_out_what_the_plan_deletes(
+        &self,
+        merging: &Merging,
+        keys: &KeyTable,
+        slice: &FileSlice,
+        file: &BaseFile,
+        hits: &mut Vec<Hit>,
+    ) -> Result<()> {
+        let Some(plan) = &slice.pending_compaction else { return Ok(()) };
+        let mut planned = slice.clone();
+        planned.log_files.retain(|log| log.name.base_instant != *plan);
+        if planned.log_files.is_empty() {
+            return Ok(());
+        }
+        let deleted = slice::deleted_keys(&self.table, &merging.timeline, &planned, &merging.options)?;
+        if hits.iter().any(|hit| deleted.may_contain(keys.key(hit.position))) {
+            let stays = self.merged_hits(merging, keys, &planned, file)?;
+            hits.retain(|hit| stays.binary_search_by_key(&hit.position, |stays| stays.position).is_ok());
+        }
+        Ok(())
     }
 
     /// The same of a base file, compared by `ordering`.

@@ -94,7 +94,8 @@ pub struct TagOptions {
     pub index: IndexConfig,
     /// Matters to global indexes with `update.partition.path=true` alone.
     pub stored_ordering: Option<StoredOrdering>,
-    /// Matters to them, and to a rule that compares with stored rows; `None` for a table without log files.
+    /// Matters to them, to a rule that compares with stored rows, and while a compaction waits; `None` for a table without log
+    /// files.
     pub merging: Option<Merging>,
     /// Files that are read and probed at a time, each on a blocking thread.
     pub workers: usize,
@@ -191,7 +192,8 @@ pub async fn tag(
     let look_up = look_up::LookUp {
         table: table.clone(),
         index_type: index.index_type,
-        merging: merging.filter(|m| moving || m.options.rule.needs_stored_ordering()).map(|m| {
+        asks_logs: moving || merging.as_ref().is_some_and(|m| m.options.rule.needs_stored_ordering()),
+        merging: merging.map(|m| {
             let compared = stored_ordering.as_ref().map(|ordering| ordering.field.as_str());
             Merging { options: m.options.keys_only(compared), ..m }
         }),

@@ -83,6 +83,11 @@ pub(super) struct Deciding {
 }
 
 impl Deciding {
+    /// Whether records may say of themselves that they are deleted.
+    pub fn has_flags(&self) -> bool {
+        self.schema.arrow.column_with_name(IS_DELETED).is_some()
+    }
+
     pub fn of(options: &SliceOptions) -> std::result::Result<Deciding, Fault> {
         let fields = options.schema.arrow.fields();
         let ordering = options.ordering_field.as_ref().and_then(|name| Some(fields.find(name)?.1.clone()));

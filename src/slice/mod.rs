@@ -153,17 +153,28 @@ pub fn merge(table: &Table, timeline: &Timeline, slice: &FileSlice, options: &Sl
     })
 }
 
-/// Keys that the logs of a slice have deleted by a delete block, and not brought back.
+/// Keys that the logs of a slice have deleted and not brought back.
 pub struct DeletedKeys(Option<Winners>);
 
 impl DeletedKeys {
+    /// By a delete block.
     pub fn contains(&self, key: &str) -> bool {
-        let entry = self.0.as_ref().and_then(|winners| Some(winners.entries[winners.find(key)? as usize]));
-        entry.is_some_and(|entry| entry.what == What::Deleted)
+        self.last_word(key) == Some(What::Deleted)
+    }
+
+    /// By a delete block, or by a record that says so of itself, which under a rule that compares may yet lose to the base
+    /// file's.
+    pub fn may_contain(&self, key: &str) -> bool {
+        matches!(self.last_word(key), Some(What::Deleted | What::FlaggedRow))
+    }
+
+    fn last_word(&self, key: &str) -> Option<What> {
+        let winners = self.0.as_ref()?;
+        Some(winners.entries[winners.find(key)? as usize].what)
     }
 }
 
-/// See [`DeletedKeys`]. Records are read only where there is a delete block. For a blocking thread inside a tokio runtime.
+/// See [`DeletedKeys`]. Records are read only where something can be deleted. For a blocking thread inside a tokio runtime.
 pub fn deleted_keys(
     table: &Table,
     timeline: &Timeline,
@@ -171,11 +182,11 @@ pub fn deleted_keys(
     options: &SliceOptions,
 ) -> Result<DeletedKeys> {
     let blocks = LogBlocks::scan(&table.storage, timeline, slice)?;
-    if blocks.blocks.iter().all(|log| log.block.kind != BlockKind::Delete) {
-        return Ok(DeletedKeys(None));
-    }
     let group = Group { partition: slice.partition.clone(), file_id: slice.file_id.clone() };
     let deciding = Deciding::of(options).map_err(|e| group.fault(e))?;
+    if !deciding.has_flags() && blocks.blocks.iter().all(|log| log.block.kind != BlockKind::Delete) {
+        return Ok(DeletedKeys(None));
+    }
     let mut contents = Contents::new(blocks, options.memory / 4);
     let (winners, _) = fold::fold(&mut contents, &deciding, options.batch_rows)?;
     Ok(DeletedKeys(Some(winners)))

@@ -61,13 +61,16 @@ pub struct MorModel {
     rule: Rule,
     columns: BTreeSet<String>,
     pending: Option<String>,
+    /// Records that the pending compaction will leave nothing of, and whose keys have come again: elsewhere, since nobody would
+    /// find them on top of a base file without them.
+    dying: BTreeMap<(String, String), Slot>,
 }
 
 impl MorModel {
     /// `columns`: all of the table's. Key `id`, ordering `ts`, partition `""`.
     pub fn new(rule: Rule, columns: &[&str]) -> MorModel {
         let columns = columns.iter().map(|c| c.to_string()).collect();
-        MorModel { slots: BTreeMap::new(), partition: None, rule, columns, pending: None }
+        MorModel { slots: BTreeMap::new(), partition: None, rule, columns, pending: None, dying: BTreeMap::new() }
     }
 
     pub fn partitioned(mut self, field: &'static str) -> MorModel {
@@ -115,6 +118,10 @@ impl MorModel {
             for column in &self.columns {
                 row.entry(column.as_str()).or_insert(Value::Null);
             }
+            if !deleted(&row) && self.is_dying(&key) {
+                assert!(writer == Writer::Ours, "{row:?}: Hudi puts it where nobody will find it");
+                self.dying.extend(self.slots.remove_entry(&key));
+            }
             let slot = self.slots.entry(key).or_default();
             let unseen = slot.base.is_none() && !slot.log.is_empty();
             assert!(!unseen, "{row:?}: no index over base files finds a key that only a log has");
@@ -158,7 +165,17 @@ impl MorModel {
             slot.planned = 0;
         }
         self.slots = slots;
+        self.dying.clear();
         self.forget_empty();
+    }
+
+    /// Whether the pending compaction leaves nothing of it.
+    fn is_dying(&self, key: &(String, String)) -> bool {
+        let Some(slot) = self.slots.get(key).filter(|slot| self.pending.is_some() && slot.base.is_some()) else {
+            return false;
+        };
+        let planned = Slot { base: slot.base.clone(), log: slot.log[..slot.planned].to_vec(), planned: 0 };
+        self.current(&planned, "", Merge::Hudi015).is_none()
     }
 
     pub fn pending(&self) -> Option<&str> {
@@ -170,7 +187,9 @@ impl MorModel {
     }
 
     pub fn read_optimized(&self) -> Vec<Row> {
-        self.rows(|slot| slot.base.as_ref())
+        let mut rows = self.rows(|slot| slot.base.as_ref());
+        rows.extend(self.rows_of(&self.dying, |slot| slot.base.as_ref()));
+        rows
     }
 
     /// An incremental query since `begin`: the rows of the snapshot that were written later.
@@ -192,8 +211,8 @@ impl MorModel {
         self.snapshot(Merge::Hudi015).iter().map(|row| text(&row["id"])).collect()
     }
 
-    /// Whether a row of this key must not come now: it is deleted in what the pending compaction takes, so that a new one
-    /// would be in a log alone in the end, where indexes over base files never find it (Hudi's as ours).
+    /// Whether Spark must not be given a row of this key now: it is deleted in what the pending compaction takes, so that a new
+    /// one would be in a log alone in the end, where no index over base files finds it.
     pub fn buried(&self, id: &str) -> bool {
         let known = self.slots.iter().any(|((_, key), _)| key == id);
         self.pending.is_some() && known && !self.ids().contains(id)
@@ -234,6 +253,14 @@ impl MorModel {
     }
 
     fn rows<'a>(&'a self, of: impl Fn(&'a Slot) -> Option<&'a Version>) -> Vec<Row> {
+        self.rows_of(&self.slots, of)
+    }
+
+    fn rows_of<'a>(
+        &self,
+        slots: &'a BTreeMap<(String, String), Slot>,
+        of: impl Fn(&'a Slot) -> Option<&'a Version>,
+    ) -> Vec<Row> {
         let row = |((partition, key), slot): (&(String, String), &'a Slot)| {
             let version = of(slot)?;
             let mut row = version.row.clone();
@@ -242,7 +269,7 @@ impl MorModel {
             }
             Some(row)
         };
-        self.slots.iter().filter_map(row).collect()
+        slots.iter().filter_map(row).collect()
     }
 
     fn current<'a>(&self, slot: &'a Slot, since: &str, by: Merge) -> Option<&'a Version> {
