@@ -38,7 +38,8 @@ impl Streamer {
     /// `--retry-last-pending-inline-compaction`: the newest plan is executed before the round writes.
     pub(super) async fn retry_last_compaction(&self, timeline: Timeline) -> Result<Timeline> {
         let config = &self.config.compaction;
-        let wanted = config.mode == CompactionMode::Inline && config.retry_last_pending;
+        let only_looks = self.config.run.dry_run || self.config.run.explain;
+        let wanted = config.mode == CompactionMode::Inline && config.retry_last_pending && !only_looks;
         let last = timeline.pending(Action::Compaction).next_back().map(|instant| instant.time.clone());
         let (Some(last), Some(compactor)) = (last.filter(|_| wanted), self.compactor(self.cancel.clone())) else {
             return Ok(timeline);

@@ -186,7 +186,14 @@ fn the_last_plan_is_executed_before_a_round_that_is_told_so() {
     job.upsert(&rows(0..20, 2));
     let plan = job.table.pending_compactions().pop().expect("a plan");
     let call = job.call.clone().without("--disable-compaction").without("hoodie.compact.schedule.inline");
-    job.upsert_by(&call.switch("--retry-last-pending-inline-compaction"), &rows(0..9, 3));
+    let call = call.switch("--retry-last-pending-inline-compaction");
+    job.feed(&rows(0..9, 3));
+    for looks in ["--dry-run", "--explain"] {
+        let before = job.table.files();
+        call.clone().switch(looks).run().ok();
+        assert_eq!(before, job.table.files(), "{looks} changes nothing");
+    }
+    job.upsert_by(&call, &rows(0..9, 3));
     assert_eq!(job.table.compactions().first(), Some(&plan));
     let delta = job.table.delta_commits().pop().expect("the round's");
     let on_new_files =
