@@ -71,6 +71,28 @@ pub enum Error {
     CompactorAlive { instant: String, seconds: i64 },
     #[error("execute compaction {instant}: another process took this one for dead and has taken it over")]
     CompactionTaken { instant: String },
+    #[error(
+        "execute compaction {instant}: another process has begun it, says no word of its own in .hoodie/.heartbeat, and wrote \
+         a file of it {seconds} s ago; it is believed dead in {left} s"
+    )]
+    CompactorMayBeAlive { instant: String, seconds: i64, left: i64 },
+    #[error("execute compaction {instant}: its plan is gone: whoever has made it takes it back")]
+    CompactionTakenBack { instant: String },
+    #[error(
+        "plan a compaction at {instant}: {action} {write} was open and does not know of the plan, and an executor has begun \
+         it already, so that it stands; the write is to be done again"
+    )]
+    CompactionBegun { instant: String, write: String, action: String },
+    #[error(
+        "execute compaction {instant}: the table has a metadata table again, in which readers would not find its files; let a \
+         round of the job that writes the table disable it, or Spark compact with hoodie.metadata.enable=true"
+    )]
+    CompactionMetadataTable { instant: String },
+    #[error(
+        "execute compaction {instant}: the table has a metadata table again, which is not disabled while {action} {write} is \
+         open; tried again later"
+    )]
+    MetadataTableInUse { instant: String, write: String, action: String },
 }
 
 impl Error {
@@ -95,6 +117,11 @@ impl Error {
             Error::CompactionFile { .. } => "service-compaction-file",
             Error::CompactorAlive { .. } => "service-compactor-alive",
             Error::CompactionTaken { .. } => "service-compaction-taken",
+            Error::CompactorMayBeAlive { .. } => "service-compactor-may-be-alive",
+            Error::CompactionTakenBack { .. } => "service-compaction-taken-back",
+            Error::CompactionBegun { .. } => "service-compaction-begun",
+            Error::CompactionMetadataTable { .. } => "service-compaction-metadata-table",
+            Error::MetadataTableInUse { .. } => "service-metadata-table-in-use",
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::compaction::{Attempt, execute};
 use super::continuous::{FIRST_BACKOFF, LONGEST_BACKOFF};
 use super::round::Streamer;
-use super::{Error, Result, open};
+use super::{Error, Result};
 use crate::config::CompactionMode;
 use crate::observe::Metrics;
 use crate::service::Compactor;
@@ -38,7 +38,7 @@ pub(super) struct Beside {
 
 impl Beside {
     /// Begins with what waits in the table, whoever has planned it. `None` unless the job compacts this way.
-    pub(super) async fn start(streamer: &mut Streamer, stop: &CancellationToken) -> Result<Option<Beside>> {
+    pub(super) async fn start(streamer: &Streamer, stop: &CancellationToken) -> Result<Option<Beside>> {
         if streamer.config().compaction.mode != CompactionMode::Beside {
             return Ok(None);
         }
@@ -47,9 +47,8 @@ impl Beside {
             Some(table) => table.timeline().await?.pending(Action::Compaction).count(),
             None => 0,
         };
-        if let Some(table) = streamer.table.as_mut().filter(|_| waiting > 0) {
+        if waiting > 0 {
             tracing::info!(compactions = waiting, "compactions wait in the table: executing them beside the rounds");
-            open::disable_metadata_table(table).await?;
         }
         let first = streamer.compactor(cancel.clone()).filter(|_| waiting > 0);
         let offers = watch::Sender::new(first);

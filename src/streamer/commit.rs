@@ -137,6 +137,7 @@ impl Streamer {
         Ok(Arc::new(WriteContext {
             timeline: Arc::new(timeline.clone()),
             instant,
+            attempt: 0,
             config: config.clone(),
             index: self.config.index.clone(),
             operation: self.config.operation,

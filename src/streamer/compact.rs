@@ -1,5 +1,6 @@
 //! `hudi-streamer compact`: makes and executes plans for a table that another job ingests.
 
+use super::compaction::is_elsewhere;
 use super::continuous::FIRST_BACKOFF;
 use super::{Error, Result, open, shutdown};
 use crate::config::{CompactCommand, CompactConfig, CompactMode, PayloadClass};
@@ -13,7 +14,7 @@ use crate::table::{InstantTime, Table};
 pub async fn compact(config: CompactConfig, command: CompactCommand) -> Result<String> {
     let cancel = shutdown::listen()?;
     let at = command.instant.as_deref().map(instant).transpose()?;
-    let mut table = opened(&config).await?;
+    let table = opened(&config).await?;
     let mut left = command.retries;
     loop {
         let compactor = Compactor {
@@ -26,8 +27,9 @@ pub async fn compact(config: CompactConfig, command: CompactCommand) -> Result<S
             cancel: cancel.clone(),
             rows_written: Default::default(),
             key_cache: None,
+            may_disable_metadata_table: false,
         };
-        match once(compactor, &mut table, command.mode, at.as_ref()).await {
+        match once(compactor, command.mode, at.as_ref()).await {
             Err(e) if left > 0 && e.is_retryable() && !cancel.is_cancelled() => {
                 tracing::error!(code = e.code(), error = %e, tries_left = left, "compaction failed; trying again");
                 left -= 1;
@@ -38,7 +40,7 @@ pub async fn compact(config: CompactConfig, command: CompactCommand) -> Result<S
     }
 }
 
-async fn once(compactor: Compactor, table: &mut Table, mode: CompactMode, at: Option<&InstantTime>) -> Result<String> {
+async fn once(compactor: Compactor, mode: CompactMode, at: Option<&InstantTime>) -> Result<String> {
     let mut told = Vec::new();
     let plans = match mode {
         CompactMode::Execute => match at {
@@ -59,18 +61,18 @@ async fn once(compactor: Compactor, table: &mut Table, mode: CompactMode, at: Op
     if plans.is_empty() {
         return Ok("no compaction is pending".to_string());
     }
-    open::disable_metadata_table(table).await?;
-    let compactor = Compactor { table: table.clone(), ..compactor };
     for plan in &plans {
-        told.push(match compactor.execute(plan).await? {
-            Some(report) => {
+        told.push(match compactor.execute(plan).await {
+            Err(e) if at.is_none() && is_elsewhere(&e) => format!("compaction {plan} is left alone: {e}"),
+            Err(e) => return Err(e.into()),
+            Ok(Some(report)) => {
                 report.emit(&Metrics::off());
                 format!(
                     "compaction {plan} completed: {} log files of {} file groups, {} rows in new base files",
                     report.log_files, report.groups, report.rows
                 )
             }
-            None => format!("compaction {plan} has been completed by another process"),
+            Ok(None) => format!("compaction {plan} has been completed by another process"),
         });
     }
     Ok(told.join("\n"))

@@ -32,6 +32,7 @@ impl Streamer {
             cancel,
             rows_written: self.rows_compacted.clone(),
             key_cache: self.key_cache.clone(),
+            may_disable_metadata_table: true,
         })
     }
 
@@ -110,8 +111,17 @@ impl Streamer {
 /// Another writer is at work.
 fn is_in_the_way(error: &Error) -> bool {
     let Error::Room(e) = error else { return false };
-    use service::Error::{CompactionOvertaken, WriteOpen};
-    matches!(&**e, crate::Error::Service(WriteOpen { .. } | CompactionOvertaken { .. }))
+    use service::Error::{CompactionBegun, CompactionOvertaken, WriteOpen};
+    matches!(&**e, crate::Error::Service(WriteOpen { .. } | CompactionOvertaken { .. } | CompactionBegun { .. }))
+}
+
+/// Another process is at the plan: at executing it, or at taking it back.
+pub(super) fn is_elsewhere(error: &service::Error) -> bool {
+    use service::Error::{CompactionTaken, CompactionTakenBack, CompactorAlive, CompactorMayBeAlive};
+    matches!(
+        error,
+        CompactorAlive { .. } | CompactorMayBeAlive { .. } | CompactionTaken { .. } | CompactionTakenBack { .. }
+    )
 }
 
 /// Executes a plan and tells of it; one that another process is at is left to it.
@@ -121,8 +131,8 @@ pub(super) async fn execute(compactor: &Compactor, plan: &InstantTime, metrics: 
             report.emit(metrics);
             Ok(Attempt::Done)
         }
-        Ok(None) => Ok(Attempt::Done),
-        Err(e @ service::Error::CompactorAlive { .. }) => {
+        Ok(None) | Err(service::Error::NoSuchCompaction { .. }) => Ok(Attempt::Done),
+        Err(e) if is_elsewhere(&e) => {
             tracing::info!(instant = %plan, reason = %e, "a compaction is left to another process");
             Ok(Attempt::Elsewhere)
         }

@@ -12,6 +12,9 @@ use tokio_util::sync::CancellationToken;
 pub(super) const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 pub(super) const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
+/// Rounds of a one-shot job that plans made elsewhere may undo, one after the other.
+const OVERTAKEN_TRIES: u32 = 4;
+
 /// Runs the job: one round, or rounds until stopped by a signal.
 pub async fn run(config: StreamerConfig) -> Result<()> {
     run_until(config, shutdown::listen()?).await
@@ -34,10 +37,18 @@ pub async fn run_until(config: StreamerConfig, asked: CancellationToken) -> Resu
 }
 
 async fn one_shot(streamer: &mut Streamer) -> Result<()> {
-    if counted(streamer).await? == Outcome::Committed {
-        streamer.compact_behind_commit().await?;
+    let mut tries = OVERTAKEN_TRIES;
+    loop {
+        match counted(streamer).await {
+            Ok(Outcome::Committed) => return streamer.compact_behind_commit().await,
+            Ok(Outcome::NoNewData | Outcome::NothingWritten) => return Ok(()),
+            Err(e @ Error::Overtaken { .. }) if tries > 1 => {
+                tries -= 1;
+                tracing::warn!(code = e.code(), error = %e, "the round is done again");
+            }
+            Err(e) => return Err(e),
+        }
     }
-    Ok(())
 }
 
 /// Rounds, and compaction beside them where the table wants it.

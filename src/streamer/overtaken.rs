@@ -31,7 +31,16 @@ pub(super) async fn check(table: &Table, timeline: &Timeline, statuses: &[WriteS
     }
     let known: BTreeSet<&InstantTime> = compactions(timeline).map(|instant| &instant.time).collect();
     for new in compactions(&now).filter(|instant| !known.contains(&instant.time)) {
-        for operation in plan(table, new).await?.and_then(|plan| plan.operations).unwrap_or_default() {
+        let plan = match plan(table, new).await? {
+            Some(plan) => plan,
+            // Taken back in time.
+            None if new.state == State::Requested => continue,
+            None => {
+                let Some(((partition, file_id), _)) = written.first_key_value() else { continue };
+                return Err(overtaken(new, "has begun, and its plan is gone,", partition, file_id));
+            }
+        };
+        for operation in plan.operations.unwrap_or_default() {
             let group = (operation.partition_path.unwrap_or_default(), operation.file_id.unwrap_or_default());
             let group = (group.0.as_str(), group.1.as_str());
             if written.get(&group).is_some_and(|on| *on != new.time.as_str()) {
@@ -47,7 +56,7 @@ fn compactions(timeline: &Timeline) -> impl Iterator<Item = &Instant> {
     timeline.instants.iter().filter(|instant| matches!(instant.action, Action::Commit | Action::Compaction))
 }
 
-/// `None`: no compaction after all.
+/// `None`: it is gone.
 async fn plan(table: &Table, instant: &Instant) -> Result<Option<CompactionPlan>> {
     let requested = Instant::new(instant.time.clone(), Action::Compaction, State::Requested);
     match table.compaction_plan(&requested).await {

@@ -1,7 +1,7 @@
 //! Marker files under `.hoodie/.temp/<instant>/`: written direct, read direct and timeline-server (table-services.md §7).
 
 use super::{Error, InstantTime, Result, in_folder};
-use crate::storage::Storage;
+use crate::storage::{FileInfo, Storage};
 use bytes::Bytes;
 
 /// Why a data file was to be made.
@@ -114,6 +114,11 @@ impl Markers {
             }
         }
         Ok(markers)
+    }
+
+    /// The files that they are in, for the times.
+    pub async fn files(&self) -> Result<Vec<FileInfo>> {
+        Ok(self.storage.list_recursive(&self.folder(), &|_| true).await?)
     }
 
     /// Once the instant is completed or rolled back.

@@ -84,7 +84,7 @@ impl<'a> AppendHandle<'a> {
             file_id: slice.file_id.clone(),
             base_instant: slice.append_instant().clone(),
             version: slice.next_log_version(),
-            token: Some(Run::token(task)),
+            token: Some(run.token(task)),
             cdc: false,
         };
         Ok(AppendHandle {

@@ -72,9 +72,9 @@ impl Run {
         self.next_task.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Write token `<task>-<stage>-<attempt>`: a write is never tried twice under one instant.
-    pub(super) fn token(task: u32) -> String {
-        format!("{task}-0-0")
+    /// Write token `<task>-<stage>-<attempt>`.
+    pub(super) fn token(&self, task: u32) -> String {
+        format!("{task}-0-{}", self.context.attempt)
     }
 
     /// For progress.
@@ -134,7 +134,7 @@ impl DataFile {
     pub(super) fn create(run: &Arc<Run>, partition: &str, file_id: &str, kind: MarkerType) -> Result<DataFile> {
         let context = &run.context;
         let task = run.next_task();
-        let name = format!("{file_id}_{}_{}.parquet", Run::token(task), context.instant);
+        let name = format!("{file_id}_{}_{}.parquet", run.token(task), context.instant);
         let path = if partition.is_empty() { name.clone() } else { format!("{partition}/{name}") };
         let open = || -> Result<Writer> {
             let markers = Markers::new(&context.table.storage, &context.instant);

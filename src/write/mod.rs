@@ -53,6 +53,8 @@ pub struct WriteContext {
     /// What the file groups were chosen by: whose blocks in their logs count.
     pub timeline: Arc<Timeline>,
     pub instant: InstantTime,
+    /// Third part of the write tokens: another one for each attempt at an instant that is written more than once.
+    pub attempt: u32,
     pub config: WriteConfig,
     pub index: IndexConfig,
     pub operation: Operation,

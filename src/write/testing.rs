@@ -29,6 +29,7 @@ pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> Writ
         table,
         timeline: Arc::default(),
         instant: InstantTime::parse(instant).unwrap(),
+        attempt: 0,
         config: WriteConfig {
             parquet: ParquetConfig {
                 codec: ParquetCodec::Snappy,

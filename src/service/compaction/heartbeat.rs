@@ -8,36 +8,64 @@ use crate::service::{Error, Result};
 use crate::storage::{self, Storage};
 use crate::table::InstantTime;
 use bytes::Bytes;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 /// `hoodie.client.heartbeat.interval_in_ms`, Hudi 0.15.
 const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Looks at a file that others come and go by.
+const TRIES: u32 = 3;
+
+/// First word of one whose owner has given up: nobody need wait for it.
+const GIVEN_UP: &str = "given-up";
 
 /// Beats until it is ended or dropped; dropped, its file stays until it is found to be a dead one's.
 pub(super) struct Heartbeat {
     storage: Storage,
     instant: InstantTime,
     owner: String,
+    id: Living,
     beating: JoinHandle<()>,
+    /// Last sign of the dead one whose place this one has taken, milliseconds since 1970.
+    before: Option<i64>,
 }
 
 impl Heartbeat {
-    /// Refuses where somebody else's is alive.
-    pub(super) async fn begin(storage: &Storage, instant: &InstantTime) -> Result<Heartbeat> {
-        let owner = format!("{} {}", this_process(), uuid::Uuid::new_v4());
+    /// Refuses where somebody else's is alive. `lost`: to be cancelled when somebody else takes this one for dead.
+    pub(super) async fn begin(storage: &Storage, instant: &InstantTime, lost: CancellationToken) -> Result<Heartbeat> {
+        let id = Living::new();
+        let owner = format!("{} {}", this_process(), id.0);
         let path = path_of(instant);
-        for _ in 0..2 {
-            match storage.create(&path, Bytes::from(owner.clone())).await {
-                Ok(()) => {
-                    let beating = tokio::spawn(beat(storage.clone(), path, owner.clone()));
-                    return Ok(Heartbeat { storage: storage.clone(), instant: instant.clone(), owner, beating });
-                }
-                Err(storage::Error::AlreadyExists { .. }) => bury(storage, instant).await?,
+        for _ in 0..TRIES {
+            let before = match storage.create(&path, Bytes::from(owner.clone())).await {
+                Ok(()) => None,
+                Err(storage::Error::AlreadyExists { .. }) => match take_over(storage, instant, &owner).await? {
+                    Some(before) => Some(before),
+                    None => continue,
+                },
                 Err(error) => return Err(error.into()),
-            }
+            };
+            let beating = tokio::spawn(beat(storage.clone(), path, owner.clone(), lost));
+            let (storage, instant) = (storage.clone(), instant.clone());
+            return Ok(Heartbeat { storage, instant, owner, id, beating, before });
         }
         Err(Error::CompactorAlive { instant: instant.to_string(), seconds: 0 })
+    }
+
+    /// A number that other attempts at the instant do not have: their files must never have one name.
+    pub(super) fn attempt(&self) -> u32 {
+        // Hudi takes the parts of a write token for Java's int.
+        self.id.0.as_u128() as u32 & 0x7fff_ffff
+    }
+
+    /// Whether an attempt that began then (milliseconds since 1970) was that of the dead one before this one.
+    pub(super) fn follows(&self, began_ms: i64) -> bool {
+        self.before.is_some_and(|last_sign| began_ms <= last_sign.saturating_add(HEARTBEAT_EXPIRES_MS))
     }
 
     /// Fails where another process has taken this one for dead: what it does now must not be mixed with what we did.
@@ -48,10 +76,19 @@ impl Heartbeat {
         }
     }
 
+    /// Nothing is left to be done at the instant, or to be rolled back.
     pub(super) async fn end(self) -> Result<()> {
         self.beating.abort();
         self.check().await?;
         Ok(self.storage.delete(&path_of(&self.instant)).await?)
+    }
+
+    /// What the attempt has left is to be rolled back by the next one, which need not wait.
+    pub(super) async fn give_up(self) -> Result<()> {
+        self.beating.abort();
+        self.check().await?;
+        let given_up = Bytes::from(format!("{GIVEN_UP} {}", self.owner));
+        Ok(self.storage.put(&path_of(&self.instant), given_up).await?)
     }
 }
 
@@ -61,11 +98,35 @@ impl Drop for Heartbeat {
     }
 }
 
+/// Ids of this process's heartbeats: a file of this process that has none of them is left over.
+static LIVING: Mutex<BTreeSet<Uuid>> = Mutex::new(BTreeSet::new());
+
+struct Living(Uuid);
+
+impl Living {
+    fn new() -> Living {
+        let id = Uuid::new_v4();
+        LIVING.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        Living(id)
+    }
+
+    fn is_one(id: &str) -> bool {
+        let living = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
+        id.parse().is_ok_and(|id| living.contains(&id))
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        LIVING.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
 fn path_of(instant: &InstantTime) -> String {
     format!("{HEARTBEATS}/{instant}")
 }
 
-async fn beat(storage: Storage, path: String, owner: String) {
+async fn beat(storage: Storage, path: String, owner: String, lost: CancellationToken) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         // A beat that fails is made good by the next one; the owner looks before it commits.
@@ -75,24 +136,62 @@ async fn beat(storage: Storage, path: String, owner: String) {
                     tracing::warn!(error = %e, "heartbeat of a compaction failed; the next one is in a minute");
                 }
             }
-            Ok(_) => return,
+            Ok(_) => return lost.cancel(),
             Err(e) => tracing::warn!(error = %e, "heartbeat of a compaction failed; the next one is in a minute"),
         }
     }
 }
 
-/// Removes a dead executor's heartbeat.
-async fn bury(storage: &Storage, instant: &InstantTime) -> Result<()> {
+/// Makes a dead executor's heartbeat `owner`'s, and says when it beat last. `None`: it has gone, or is another's by now.
+async fn take_over(storage: &Storage, instant: &InstantTime, owner: &str) -> Result<Option<i64>> {
     let path = path_of(instant);
-    let Some(owner) = storage.get_opt(&path).await? else { return Ok(()) };
-    let listed = storage.list(HEARTBEATS).await?.files;
-    let Some(file) = listed.iter().find(|file| file.path == path) else { return Ok(()) };
-    let silent_ms = chrono::Utc::now().timestamp_millis().saturating_sub(file.modified_ms);
-    let alive = is_alive(&String::from_utf8_lossy(&owner)).unwrap_or(silent_ms < HEARTBEAT_EXPIRES_MS);
+    let Some(found) = storage.get_opt(&path).await? else { return Ok(None) };
+    let Some((beat_ms, silent_ms)) = silence(storage, &path).await? else { return Ok(None) };
+    let alive = is_alive(&String::from_utf8_lossy(&found)).unwrap_or(silent_ms < HEARTBEAT_EXPIRES_MS);
     if alive {
         return Err(Error::CompactorAlive { instant: instant.to_string(), seconds: silent_ms / 1000 });
     }
-    Ok(storage.delete(&path).await?)
+    // Of two that find it dead, the one with the claim looks again, and writes.
+    let claim = format!("{path}.claim");
+    match storage.create(&claim, Bytes::from(owner.to_string())).await {
+        Ok(()) => {}
+        Err(storage::Error::AlreadyExists { .. }) => {
+            if silence(storage, &claim).await?.is_some_and(|(_, silent_ms)| silent_ms >= HEARTBEAT_EXPIRES_MS) {
+                storage.delete(&claim).await?;
+            }
+            return Ok(None);
+        }
+        Err(e) => return Err(e.into()),
+    }
+    let taken = replace(storage, &path, &found, owner).await;
+    storage.delete(&claim).await?;
+    Ok(taken?.then_some(beat_ms))
+}
+
+async fn replace(storage: &Storage, path: &str, found: &[u8], owner: &str) -> Result<bool> {
+    let unchanged = storage.get_opt(path).await?.is_some_and(|now| now == found);
+    if unchanged {
+        storage.put(path, Bytes::from(owner.to_string())).await?;
+    }
+    Ok(unchanged)
+}
+
+/// When a heartbeat was last written, and how long ago that is, in milliseconds.
+async fn silence(storage: &Storage, path: &str) -> Result<Option<(i64, i64)>> {
+    let listed = storage.list(HEARTBEATS).await?.files;
+    let file = listed.iter().find(|file| file.path == path);
+    let now = chrono::Utc::now().timestamp_millis();
+    Ok(file.map(|file| (file.modified_ms, now.saturating_sub(file.modified_ms))))
+}
+
+/// Removes the heartbeats of compactions that are completed: their executors died right after.
+pub(super) async fn remove_stale(storage: &Storage, is_done: impl Fn(&InstantTime) -> bool) -> Result<()> {
+    for name in storage.names(HEARTBEATS).await? {
+        if InstantTime::parse(&name).is_some_and(|time| is_done(&time)) {
+            storage.delete(&format!("{HEARTBEATS}/{name}")).await?;
+        }
+    }
+    Ok(())
 }
 
 /// `<boot> <process id space> <process id> <start time>`: what no other process has, on this machine or elsewhere.
@@ -104,11 +203,16 @@ fn this_process() -> String {
 
 /// `None`: a process of another machine or container, of which nothing can be known from here.
 fn is_alive(owner: &str) -> Option<bool> {
-    let [boot, space, id, start, ..] = owner.split(' ').collect::<Vec<_>>()[..] else { return None };
+    let [boot, space, process, start, id, ..] = owner.split(' ').collect::<Vec<_>>()[..] else { return None };
+    if boot == GIVEN_UP {
+        return Some(false);
+    }
     if place()? != format!("{boot} {space}") {
         return None;
     }
-    Some(started(id.parse().ok()?).is_some_and(|now| now.to_string() == start))
+    let process = process.parse().ok()?;
+    let runs = started(process).is_some_and(|now| now.to_string() == start);
+    Some(runs && (process != std::process::id() || Living::is_one(id)))
 }
 
 /// This run of the machine, and the space that process ids are unique in.
@@ -138,6 +242,10 @@ mod tests {
         InstantTime::parse("20260101000000000").expect("digits")
     }
 
+    async fn begin(storage: &Storage) -> Result<Heartbeat> {
+        Heartbeat::begin(storage, &instant(), CancellationToken::new()).await
+    }
+
     fn storage() -> (tempfile::TempDir, Storage) {
         let folder = tempfile::tempdir().expect("a folder");
         let storage = Storage::open(folder.path().to_str().expect("UTF-8")).expect("storage");
@@ -147,22 +255,55 @@ mod tests {
     #[tokio::test]
     async fn one_executor_at_a_time() {
         let (_folder, storage) = storage();
-        let first = Heartbeat::begin(&storage, &instant()).await.expect("nobody else");
-        let second = Heartbeat::begin(&storage, &instant()).await.err().expect("one is alive");
+        let first = begin(&storage).await.expect("nobody else");
+        assert!(!first.follows(0), "nobody was there before");
+        let second = begin(&storage).await.err().expect("one is alive");
         assert_eq!(second.code(), "service-compactor-alive");
+        let attempt = first.attempt();
         first.end().await.expect("ours");
-        Heartbeat::begin(&storage, &instant()).await.expect("it has ended").end().await.expect("ours");
+        let next = begin(&storage).await.expect("it has ended");
+        assert_ne!(next.attempt(), attempt);
+        next.end().await.expect("ours");
+    }
+
+    #[tokio::test]
+    async fn the_next_one_knows_when_the_last_one_was_there() {
+        let (_folder, storage) = storage();
+        begin(&storage).await.expect("nobody else").give_up().await.expect("ours");
+        let second = begin(&storage).await.expect("it has given up");
+        let now = chrono::Utc::now().timestamp_millis();
+        assert!(second.follows(now) && !second.follows(now + 2 * HEARTBEAT_EXPIRES_MS));
+        // As if its file could not be removed.
+        drop(second);
+        let third = begin(&storage).await.expect("ours, and none of those that live");
+        third.end().await.expect("ours");
+        assert_eq!(storage.names(HEARTBEATS).await.expect("names"), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn one_of_those_that_find_a_dead_one_takes_its_place() {
+        let (_folder, storage) = storage();
+        begin(&storage).await.expect("nobody else").give_up().await.expect("ours");
+        let begun = futures::future::join_all((0..8).map(|_| begin(&storage))).await;
+        let (taken, left): (Vec<_>, Vec<_>) = begun.into_iter().partition(|begun| begun.is_ok());
+        assert_eq!(
+            taken.len(),
+            1,
+            "the others were refused: {:?}",
+            left.iter().map(|l| l.is_err()).collect::<Vec<_>>()
+        );
+        taken.into_iter().flatten().next().expect("one").check().await.expect("its own");
     }
 
     #[tokio::test]
     async fn the_dead_are_replaced_and_notice_it() {
         let (_folder, storage) = storage();
-        let first = Heartbeat::begin(&storage, &instant()).await.expect("nobody else");
+        let first = begin(&storage).await.expect("nobody else");
         // As if it had been another process, which has ended since: no process has this start.
         let place = first.owner.rsplitn(3, ' ').last().expect("words");
         let dead = format!("{place} never x");
         storage.put(&path_of(&instant()), Bytes::from(dead)).await.expect("put");
-        let second = Heartbeat::begin(&storage, &instant()).await.expect("the first is dead");
+        let second = begin(&storage).await.expect("the first is dead");
         assert_eq!(first.check().await.expect_err("taken over").code(), "service-compaction-taken");
         second.check().await.expect("ours");
     }
@@ -173,7 +314,7 @@ mod tests {
         for owner in ["", "other-boot pid:[1] 1 5"] {
             assert_eq!(is_alive(owner), None, "{owner}");
             storage.put(&path_of(&instant()), Bytes::from(owner)).await.expect("put");
-            let young = Heartbeat::begin(&storage, &instant()).await.err().expect("it may be alive");
+            let young = begin(&storage).await.err().expect("it may be alive");
             assert_eq!(young.code(), "service-compactor-alive", "{owner}");
         }
     }

@@ -10,6 +10,7 @@
 //! its instant rest on the base files that it makes; an attempt that died is rolled back and begun anew.
 
 mod execute;
+mod guard;
 mod heartbeat;
 mod plan;
 mod schedule;
@@ -45,6 +46,8 @@ pub struct Compactor {
     pub rows_written: Arc<AtomicU64>,
     /// Told of the keys of the new base files, where there is one.
     pub key_cache: Option<Arc<KeyCache>>,
+    /// It belongs to the job that writes the table, and may disable a metadata table that has been built meanwhile.
+    pub may_disable_metadata_table: bool,
 }
 
 impl Compactor {

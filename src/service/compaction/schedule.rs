@@ -8,9 +8,14 @@ use crate::storage::fault_point;
 use crate::table::{Action, CompactionOperation, CompactionPlan, FileSlice, FileSystemView, Instant};
 use crate::table::{InstantTime, State, Table, Timeline, TimelineRecord};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Plans that are begun anew because another job has committed meanwhile.
 const TRIES: u32 = 3;
+
+/// An executor needs no more than one look of its own to find that its plan has gone.
+const LOOKS: u32 = 50;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// What readers of a plan take its paths for (`CompactionUtils.LATEST_COMPACTION_METADATA_VERSION`, Hudi 0.15): names of files.
 const PLAN_VERSION: i32 = 2;
@@ -88,8 +93,36 @@ impl Compactor {
         let all = now.completed_writes().chain(now.pending_writes());
         let mut unknown = all.filter(|write| !known.iter().any(|(time, _, _)| *time == write.time));
         let Some(write) = unknown.find(overlooks) else { return Ok(()) };
+        let (instant, action) = (write.time.to_string(), write.action.to_string());
+        if self.take_back(plan).await? {
+            return Err(Error::WriteOpen { instant, action });
+        }
+        Err(Error::CompactionBegun { instant: plan.time.to_string(), write: instant, action })
+    }
+
+    /// `false`: an executor has begun with it, and it stands. The write that overlooks it finds the inflight file when it
+    /// looks once more, and is done again. An executor that begins with a plan that has just gone takes its file back, which
+    /// is waited for; one that is at work since before, or has died, gets the plan again.
+    async fn take_back(&self, plan: &Instant) -> Result<bool> {
+        if self.has_begun(plan).await? {
+            return Ok(false);
+        }
+        let content = self.table.read_instant(plan).await?;
         self.table.storage.delete(&plan.path()).await?;
-        Err(Error::WriteOpen { instant: write.time.to_string(), action: write.action.to_string() })
+        for _ in 0..LOOKS {
+            if !self.has_begun(plan).await? {
+                return Ok(true);
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        self.table.create_instant(plan, content).await?;
+        Ok(false)
+    }
+
+    async fn has_begun(&self, plan: &Instant) -> Result<bool> {
+        let timeline = self.table.timeline().await?;
+        let requested = |instant: &Instant| instant.action == Action::Compaction && instant.state == State::Requested;
+        Ok(timeline.instants.iter().any(|instant| instant.time == plan.time && !requested(instant)))
     }
 }
 

@@ -3,7 +3,8 @@
 use super::*;
 use crate::config::{CompactionMode, CompactionSelection, CompactionTrigger, SelectionStrategy, TriggerStrategy};
 use crate::service::Error;
-use crate::table::{CompactionOperation, CompactionPlan, FileSlice, Instant, State};
+use crate::table::tests::{golden, open};
+use crate::table::{CompactionOperation, CompactionPlan, FileSlice, Instant, State, TimelineRecord};
 use crate::write::testing;
 use bytes::Bytes;
 use std::time::{Duration, SystemTime};
@@ -105,13 +106,13 @@ fn compactor(table: Table) -> Compactor {
         cancel: CancellationToken::new(),
         rows_written: Arc::default(),
         key_cache: None,
+        may_disable_metadata_table: true,
     }
 }
 
 /// The write that another job has begun comes `seconds` after the plan.
 async fn planned_with_a_write(seconds: i64) -> (crate::service::Result<()>, bool) {
     let (folder, table) = testing::table();
-    let time = |text: &str| InstantTime::parse(text).expect("digits");
     let before = table.timeline().await.expect("a timeline");
     let plan = Instant::new(time("20260101000000003"), Action::Compaction, State::Requested);
     let write = Instant::new(time("20260101000000002"), Action::DeltaCommit, State::Requested);
@@ -146,4 +147,116 @@ async fn a_plan_waits_for_open_writes() {
         Err(Error::WriteOpen { instant, .. }) => assert_eq!(instant, "20260101000000002"),
         other => panic!("{other:?}"),
     }
+}
+
+fn time(text: &str) -> InstantTime {
+    InstantTime::parse(text).expect("digits")
+}
+
+const PLAN: &str = "20260101000000003";
+
+/// A table with a compaction that somebody has begun.
+async fn begun() -> (tempfile::TempDir, Table) {
+    let (folder, table) = testing::table();
+    let table = Table::create(table.storage, table.properties).await.expect("created");
+    let empty = CompactionPlan {
+        operations: Some(vec![CompactionOperation { partition_path: Some("p".into()), ..operation("") }]),
+        extra_metadata: None,
+        version: Some(2),
+        strategy: None,
+        preserve_hoodie_metadata: None,
+    };
+    table.storage.put(&format!(".hoodie/{PLAN}.compaction.requested"), empty.to_file()).await.expect("put");
+    table.mark_inflight(&time(PLAN), Action::Compaction, Bytes::new()).await.expect("begun");
+    (folder, table)
+}
+
+fn age(folder: &tempfile::TempDir, path: &str, seconds: u64) {
+    let file = std::fs::File::options().write(true).open(folder.path().join(path)).expect("the file");
+    file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).expect("a time");
+}
+
+#[tokio::test]
+async fn an_attempt_without_a_heartbeat_is_left_alone_while_its_files_are_young() {
+    let (folder, table) = begun().await;
+    let inflight = format!(".hoodie/{PLAN}.compaction.inflight");
+    let (marker, file) = (format!("p/f-0_0-1-2_{PLAN}.parquet.marker.MERGE"), format!("p/f-0_0-1-2_{PLAN}.parquet"));
+    let marker = format!(".hoodie/.temp/{PLAN}/{marker}");
+    for path in [&marker, &file] {
+        table.storage.put(path, Bytes::new()).await.expect("put");
+    }
+    for young in [&inflight, &marker, &file] {
+        [&inflight, &marker, &file].iter().for_each(|path| age(&folder, path, 601));
+        age(&folder, young, 60);
+        let error = compactor(table.clone()).execute(&time(PLAN)).await.expect_err(young);
+        let Error::CompactorMayBeAlive { left, .. } = error else { panic!("{young}: {error}") };
+        assert!((500..=541).contains(&left), "{young}: {left} s are left");
+        assert!(table.storage.size(&file).await.expect("a look").is_some(), "{young}");
+        assert!(table.storage.size(&inflight).await.expect("a look").is_some(), "{young}");
+        assert_eq!(table.storage.names(".hoodie/.heartbeat").await.expect("names"), Vec::<String>::new(), "{young}");
+    }
+    age(&folder, &inflight, 601);
+    age(&folder, &marker, 601);
+    age(&folder, &file, 601);
+    let error = compactor(table.clone()).execute(&time(PLAN)).await.expect_err("the files of the plan are not there");
+    assert_eq!(error.code(), "service-compaction-file");
+    assert!(table.storage.size(&file).await.expect("a look").is_none(), "it is rolled back before");
+    assert!(table.storage.size(&inflight).await.expect("a look").is_none());
+}
+
+#[tokio::test]
+async fn an_attempt_of_ours_that_has_failed_is_not_waited_for() {
+    let (_folder, table) = begun().await;
+    let heartbeat = heartbeat::Heartbeat::begin(&table.storage, &time(PLAN), CancellationToken::new()).await;
+    heartbeat.expect("nobody else").give_up().await.expect("ours");
+    let error = compactor(table.clone()).execute(&time(PLAN)).await.expect_err("the files of the plan are not there");
+    assert_eq!(error.code(), "service-compaction-file");
+}
+
+#[tokio::test]
+async fn a_metadata_table_that_is_on_again_is_disabled_by_its_job_alone_and_between_writes() {
+    let (_folder, path) = golden("v6_cow_part");
+    let table = open(&path).await;
+    // As the job knew it before the other writer came.
+    let known = Table { properties: testing::table().1.properties, ..table.clone() };
+    let plan = Instant::new(time(PLAN), Action::Compaction, State::Requested);
+
+    let command = Compactor { may_disable_metadata_table: false, ..compactor(known.clone()) };
+    let refused = command.without_metadata_table(&plan).await.expect_err("not its own");
+    assert_eq!(refused.code(), "service-compaction-metadata-table");
+    let write = Instant::new(time("20990101000000002"), Action::DeltaCommit, State::Requested);
+    table.create_instant(&write, Bytes::new()).await.expect("opened");
+    let job = compactor(known);
+    let refused = job.without_metadata_table(&plan).await.expect_err("another writer may rely on it");
+    assert_eq!(refused.code(), "service-metadata-table-in-use");
+    assert!(crate::Error::from(refused).is_retryable());
+    assert!(open(&path).await.has_metadata_table());
+
+    table.storage.delete(&write.path()).await.expect("gone");
+    assert!(!job.without_metadata_table(&plan).await.expect("nobody writes").has_metadata_table());
+    assert!(!open(&path).await.has_metadata_table());
+}
+
+#[tokio::test]
+async fn a_plan_that_somebody_has_begun_is_not_taken_back() {
+    let (_folder, table) = testing::table();
+    let before = table.timeline().await.expect("a timeline");
+    let write = Instant::new(time("20260101000000002"), Action::DeltaCommit, State::Requested);
+    let plan = Instant::new(time(PLAN), Action::Compaction, State::Requested);
+    for instant in [&write, &plan, &plan.in_state(State::Inflight)] {
+        table.create_instant(instant, Bytes::new()).await.expect("created");
+    }
+    let kept = compactor(table.clone()).take_back_if_overlooked(&plan, &before).await.expect_err("it stands");
+    assert_eq!(kept.code(), "service-compaction-begun");
+    assert!(table.storage.size(&plan.path()).await.expect("a look").is_some());
+}
+
+#[tokio::test]
+async fn a_plan_that_has_been_taken_back_is_not_executed() {
+    let (_folder, table) = begun().await;
+    let plan = Instant::new(time(PLAN), Action::Compaction, State::Requested);
+    table.storage.delete(&plan.path()).await.expect("deleted");
+    let error = compactor(table.clone()).execute(&time(PLAN)).await.expect_err("there is no plan");
+    assert_eq!(error.code(), "service-compaction-taken-back");
+    guard::check_plan(&table, &plan).await.expect_err("nor right before the commit");
 }
