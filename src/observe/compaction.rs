@@ -19,6 +19,8 @@ pub struct CompactionReport {
     /// Rows of the new base files, copied ones too, and the bytes of the files.
     pub rows: u64,
     pub bytes_written: u64,
+    /// Blocks that were no blocks, those of writes that were rolled back too; a warning tells where the others lie.
+    pub corrupt_blocks: u64,
     /// Milliseconds of reading logs, summed over file groups.
     pub scan_ms: u64,
     pub took: Duration,
@@ -34,6 +36,7 @@ impl CompactionReport {
             log_bytes = self.log_bytes,
             log_records = self.log_records,
             updated_records = self.updated_records,
+            corrupt_blocks = self.corrupt_blocks,
             rows = self.rows,
             bytes_written = self.bytes_written,
             duration_ms = self.took.as_millis() as u64,

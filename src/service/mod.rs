@@ -5,7 +5,7 @@
 mod compaction;
 mod rollback;
 
-pub use compaction::Compactor;
+pub use compaction::{Compactor, Looked};
 pub use rollback::{RolledBack, rollback, rollback_compaction, rollback_failed_writes};
 
 /// Why a service does not go on by itself.

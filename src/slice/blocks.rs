@@ -104,7 +104,15 @@ impl LogBlocks {
     fn keep(&mut self, stack: Vec<LogBlock>) -> Result<()> {
         for block in stack {
             match block.block.kind {
-                BlockKind::Corrupt => continue,
+                BlockKind::Corrupt => {
+                    // Of a write that was never rolled back: Hudi passes over it without a word.
+                    tracing::warn!(
+                        file = self.storage.display(&self.files[block.file].path),
+                        offset = block.block.offset(),
+                        "a corrupt block of a log file is passed over: rows of a commit may be missing"
+                    );
+                    continue;
+                }
                 BlockKind::HfileData => return Err(self.unsupported(block.file, &block.block, "an HFile data block")),
                 BlockKind::CdcData => return Err(self.unsupported(block.file, &block.block, "a CDC data block")),
                 _ => {}

@@ -28,6 +28,7 @@ pub async fn compact(config: CompactConfig, command: CompactCommand) -> Result<S
             rows_written: Default::default(),
             key_cache: None,
             may_disable_metadata_table: false,
+            looked: Default::default(),
         };
         match once(compactor, command.mode, at.as_ref()).await {
             Err(e) if left > 0 && e.is_retryable() && !cancel.is_cancelled() => {

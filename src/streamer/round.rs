@@ -16,6 +16,7 @@ use crate::index::{KeyCache, Tagged};
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
+use crate::service::Looked;
 use crate::source::{self, Fetch, FetchRequest, Rejects, Source, hidden_columns};
 use crate::table::{FileSystemView, InstantTime, Table, Timeline};
 use crate::transform::{self, Transformed};
@@ -70,6 +71,8 @@ pub(super) struct Streamer {
     pub(super) metrics: Metrics,
     /// Rows that compactions have written: a sign of life.
     pub(super) rows_compacted: Arc<AtomicU64>,
+    /// Where compactions were looked for.
+    pub(super) looked: Looked,
 }
 
 /// How a job is told to end.
@@ -139,6 +142,7 @@ impl Streamer {
             cancel: tokens.cancel,
             metrics,
             rows_compacted: Arc::default(),
+            looked: Looked::default(),
         })
     }
 

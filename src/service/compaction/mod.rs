@@ -12,12 +12,15 @@
 mod execute;
 mod guard;
 mod heartbeat;
+mod looked;
 mod plan;
 mod schedule;
 mod strategy;
 #[cfg(test)]
 mod tests;
 mod trigger;
+
+pub use looked::Looked;
 
 use crate::config::{CompactionConfig, IndexConfig, WriteConfig};
 use crate::index::KeyCache;
@@ -48,6 +51,8 @@ pub struct Compactor {
     pub key_cache: Option<Arc<KeyCache>>,
     /// It belongs to the job that writes the table, and may disable a metadata table that has been built meanwhile.
     pub may_disable_metadata_table: bool,
+    /// Of a job that plans again and again.
+    pub looked: Looked,
 }
 
 impl Compactor {
@@ -70,6 +75,7 @@ fn report(instant: &InstantTime, statuses: &[WriteStatus]) -> CompactionReport {
         updated_records: totals().map(|t| t.updated_records).sum(),
         rows: statuses.iter().map(|s| s.stat.num_writes).sum(),
         bytes_written: statuses.iter().map(|s| s.stat.total_write_bytes).sum(),
+        corrupt_blocks: totals().map(|t| t.corrupt_blocks).sum(),
         scan_ms: totals().map(|t| t.scan_ms).sum(),
         took: Duration::ZERO,
     }

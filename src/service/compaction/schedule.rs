@@ -2,6 +2,7 @@
 
 use super::strategy::{Candidate, Cost, choose};
 use super::{Compactor, trigger};
+use crate::config::SelectionStrategy;
 use crate::service::rollback::is_clustering;
 use crate::service::{Error, Result};
 use crate::storage::fault_point;
@@ -40,8 +41,11 @@ impl Compactor {
                 return Ok(None);
             }
             refuse_open_writes(&self.table, &timeline).await?;
-            let chosen = self.choose(&timeline).await?;
+            let view = self.view(&timeline).await?;
+            let chosen = self.choose(&view)?;
+            let slices = || view.partitions.values().flatten();
             if chosen.is_empty() {
+                self.looked.remember(&timeline, slices(), None);
                 return Ok(None);
             }
             let now = self.table.timeline().await?;
@@ -51,6 +55,8 @@ impl Compactor {
             let requested = Instant::new(time.clone(), Action::Compaction, State::Requested);
             self.table.create_instant(&requested, plan_of(&chosen).to_file()).await?;
             self.take_back_if_overlooked(&requested, &now).await?;
+            let group = |c: &Candidate| (c.slice.partition.clone(), c.slice.file_id.clone());
+            self.looked.remember(&timeline, slices(), Some((&time, &chosen.iter().map(group).collect())));
             fault_point("after-plan");
             tracing::info!(instant = %time, groups = chosen.len(), "compaction planned");
             return Ok(Some(time));
@@ -58,8 +64,17 @@ impl Compactor {
         Err(Error::CompactionOvertaken { table: self.table.storage.display("") })
     }
 
-    async fn choose(&self, timeline: &Timeline) -> Result<Vec<Candidate>> {
-        let view = FileSystemView::load(&self.table, timeline, None).await?;
+    /// Of the partitions in which something may have come to be there to compact.
+    async fn view(&self, timeline: &Timeline) -> Result<FileSystemView> {
+        let partitions = match self.config.selection.strategy {
+            // It counts partitions, also those without a log file.
+            SelectionStrategy::DayBased => None,
+            _ => self.looked.partitions(&self.table, timeline).await?,
+        };
+        Ok(FileSystemView::load(&self.table, timeline, partitions.as_deref()).await?)
+    }
+
+    fn choose(&self, view: &FileSystemView) -> Result<Vec<Candidate>> {
         let max_file_size = self.write.parquet.max_file_size;
         let candidates = view
             .partitions

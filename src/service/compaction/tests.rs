@@ -107,6 +107,7 @@ fn compactor(table: Table) -> Compactor {
         rows_written: Arc::default(),
         key_cache: None,
         may_disable_metadata_table: true,
+        looked: Looked::default(),
     }
 }
 
@@ -158,7 +159,7 @@ const PLAN: &str = "20260101000000003";
 /// A table with a compaction that somebody has begun.
 async fn begun() -> (tempfile::TempDir, Table) {
     let (folder, table) = testing::table();
-    let table = Table::create(table.storage, table.properties).await.expect("created");
+    let table = Table::create(table.storage, testing::merge_on_read()).await.expect("created");
     let empty = CompactionPlan {
         operations: Some(vec![CompactionOperation { partition_path: Some("p".into()), ..operation("") }]),
         extra_metadata: None,
