@@ -151,4 +151,16 @@ mod tests {
         assert!(failure.to_string().contains("was taken back"), "{failure}");
         check(&table, &timeline, &written("f-0", BASE)).await.expect("written where it counts");
     }
+
+    #[tokio::test]
+    async fn what_has_begun_without_a_plan_may_be_about_any_group() {
+        let (_folder, mut table) = table();
+        table.properties = merge_on_read();
+        let before = table.timeline().await.expect("a timeline");
+        plan(&table).await;
+        table.create_instant(&compaction(State::Inflight), "".into()).await.expect("an instant");
+        table.storage.delete(&compaction(State::Requested).path()).await.expect("deleted");
+        let failure = check(&table, &before, &written("f-1", BASE)).await.expect_err("it may be this one");
+        assert!(failure.to_string().contains("its plan is gone"), "{failure}");
+    }
 }
