@@ -9,7 +9,8 @@ const PAYLOAD: &str = "org.apache.hudi.common.model.DefaultHoodieRecordPayload";
 fn shelf(table_type: &str) -> KafkaJob {
     let model = Model::new(&["id", "ts", "qty", "_hoodie_is_deleted"]).rule(Rule::EventTime);
     KafkaJob::new(Broker::shared().topic("shelf", 1), SHELF, model, |call| {
-        call.flag("--payload-class", PAYLOAD).flag("--table-type", table_type)
+        // The rounds must not compact what is compacted at the end.
+        call.flag("--payload-class", PAYLOAD).flag("--table-type", table_type).switch("--disable-compaction")
     })
 }
 
