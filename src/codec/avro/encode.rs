@@ -75,19 +75,9 @@ impl AvroEncoder {
     /// Appends each row of `batch` (columns = the schema's Arrow) as 4-byte big-endian length and datum. After an error `out` is
     /// as it was.
     pub fn append_framed(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), AvroError> {
-        self.append_framed_rows(batch, 0..batch.num_rows(), out)
-    }
-
-    /// The same of some rows, in the order given; each must be one of the batch's.
-    pub fn append_framed_rows(
-        &self,
-        batch: &RecordBatch,
-        rows: impl Iterator<Item = usize>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), AvroError> {
         let columns = bind(&self.fields, batch.schema_ref().fields(), batch.columns(), "")?;
         let before = out.len();
-        for row in rows {
+        for row in 0..batch.num_rows() {
             if let Err(fail) = frame(&columns, row, out) {
                 out.truncate(before);
                 let Fail { field, why } = *fail;
