@@ -84,11 +84,6 @@ pub enum Error {
     )]
     CompactionBegun { instant: String, write: String, action: String },
     #[error(
-        "execute compaction {instant}: the table has a metadata table again, in which readers would not find its files; let a \
-         round of the job that writes the table disable it, or Spark compact with hoodie.metadata.enable=true"
-    )]
-    CompactionMetadataTable { instant: String },
-    #[error(
         "execute compaction {instant}: the table has a metadata table again, which is not disabled while {action} {write} is \
          open; tried again later"
     )]
@@ -120,7 +115,6 @@ impl Error {
             Error::CompactorMayBeAlive { .. } => "service-compactor-may-be-alive",
             Error::CompactionTakenBack { .. } => "service-compaction-taken-back",
             Error::CompactionBegun { .. } => "service-compaction-begun",
-            Error::CompactionMetadataTable { .. } => "service-compaction-metadata-table",
             Error::MetadataTableInUse { .. } => "service-metadata-table-in-use",
         }
     }

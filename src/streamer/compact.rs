@@ -27,7 +27,6 @@ pub async fn compact(config: CompactConfig, command: CompactCommand) -> Result<S
             cancel: cancel.clone(),
             rows_written: Default::default(),
             key_cache: None,
-            may_disable_metadata_table: false,
             looked: Default::default(),
         };
         match once(compactor, command.mode, at.as_ref()).await {

@@ -32,7 +32,6 @@ impl Streamer {
             cancel,
             rows_written: self.rows_compacted.clone(),
             key_cache: self.key_cache.clone(),
-            may_disable_metadata_table: true,
             looked: self.looked.clone(),
         })
     }

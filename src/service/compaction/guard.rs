@@ -13,8 +13,7 @@ const SILENT_MS: i64 = 10 * 60_000;
 
 impl Compactor {
     /// The table as it is now, without a metadata table: what is completed beside one is not seen by readers that trust it.
-    /// One that a Spark writer has built meanwhile is disabled by the job that owns the table, while nothing is being
-    /// written; else it is refused.
+    /// One that a Spark writer has built is disabled while nothing is being written; else it is refused.
     pub(super) async fn without_metadata_table(&self, instant: &Instant) -> Result<Table> {
         let instant = instant.time.to_string();
         let opened = Table::open(self.table.storage.clone()).await?;
@@ -22,9 +21,6 @@ impl Compactor {
         let mut table = Table { properties: opened.ok_or_else(gone)?.properties, ..self.table.clone() };
         if !table.has_metadata_table() {
             return Ok(table);
-        }
-        if !self.may_disable_metadata_table {
-            return Err(Error::CompactionMetadataTable { instant });
         }
         for write in table.timeline().await?.pending_writes() {
             if !is_clustering(&table, write).await? {

@@ -49,8 +49,6 @@ pub struct Compactor {
     pub rows_written: Arc<AtomicU64>,
     /// Told of the keys of the new base files, where there is one.
     pub key_cache: Option<Arc<KeyCache>>,
-    /// It belongs to the job that writes the table, and may disable a metadata table that has been built meanwhile.
-    pub may_disable_metadata_table: bool,
     /// Of a job that plans again and again.
     pub looked: Looked,
 }

@@ -106,7 +106,6 @@ fn compactor(table: Table) -> Compactor {
         cancel: CancellationToken::new(),
         rows_written: Arc::default(),
         key_cache: None,
-        may_disable_metadata_table: true,
         looked: Looked::default(),
     }
 }
@@ -215,16 +214,13 @@ async fn an_attempt_of_ours_that_has_failed_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_metadata_table_that_is_on_again_is_disabled_by_its_job_alone_and_between_writes() {
+async fn a_metadata_table_that_is_on_again_is_disabled_between_writes_alone() {
     let (_folder, path) = golden("v6_cow_part");
     let table = open(&path).await;
     // As the job knew it before the other writer came.
     let known = Table { properties: testing::table().1.properties, ..table.clone() };
     let plan = Instant::new(time(PLAN), Action::Compaction, State::Requested);
 
-    let command = Compactor { may_disable_metadata_table: false, ..compactor(known.clone()) };
-    let refused = command.without_metadata_table(&plan).await.expect_err("not its own");
-    assert_eq!(refused.code(), "service-compaction-metadata-table");
     let write = Instant::new(time("20990101000000002"), Action::DeltaCommit, State::Requested);
     table.create_instant(&write, Bytes::new()).await.expect("opened");
     let job = compactor(known);
