@@ -34,7 +34,12 @@ fn time_stamps_keep_their_value_and_their_unit() {
                 ["timestamp-millis", "timestamp-micros"].map(|unit| String::from_utf8_lossy(&bytes).contains(unit));
             assert_eq!(units, [true, true], "the schema of {log}");
         }
-        job.check_through_compaction();
+        if table_type == "MERGE_ON_READ" {
+            // Spark with Hudi 1.0 takes a log's milliseconds for microseconds, whoever wrote them.
+            job.model.assert_read_by(&job.table, &[SPARK_0_15, HUDI_RS]);
+            job.compacts();
+        }
+        job.check();
         for file in job.table.base_files() {
             assert_eq!(unit(&job.table, &file, "tm"), "MILLIS", "of tm in {file}");
             assert_eq!(unit(&job.table, &file, "tu"), "MICROS", "of tu in {file}");

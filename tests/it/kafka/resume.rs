@@ -44,7 +44,7 @@ fn a_compaction_carries_no_position() {
     oracle(SPARK_0_15).service(job.table.str(), "compact", &["hoodie.compact.inline.max.delta.commits=1"]);
     assert_eq!(job.table.last_commit(), job.table.compactions()[0], "Spark compacted");
 
-    let rows = [event("p3", 4), event("p0", 5)];
+    let rows = [event("p1", 4), event("p0", 5)];
     job.topic.send(0, &rows);
     job.call.run().ok().says(&[&job.topic.position(&[3]), &held_by]);
     let instant = job.table.last_write();
