@@ -7,15 +7,18 @@ use super::*;
 const COMPACTION_DEATHS: [&str; 4] =
     ["after-plan", "in-compaction", "before-compaction-complete", "after-compaction-complete"];
 
-/// Rows of round number `round`: of eight keys of seventy, ordering values up to two rounds late, one in six a delete.
+/// Rows of round number `round`: of eight keys of fifty, ordering values up to two rounds late, one in six a delete.
 fn batch(dice: &mut Dice, round: i64) -> Vec<Row> {
     let mut rows = Vec::new();
     for _ in 0..8 {
-        let (key, ts) = (dice.roll(70), round * 10 + dice.roll(30) - 20);
+        let (key, ts) = (dice.roll(50), round * 10 + dice.roll(30) - 20);
         rows.push(if dice.roll(6) == 0 { gone(key, ts) } else { event(key, ts) });
     }
-    // No batch is empty, and none is without a new key and a change.
-    rows.extend([event(100 + round, round * 10), event(round % 7, round * 10)]);
+    // No batch is empty. Each new key makes a file group, which readers have to open each time.
+    rows.push(event(round % 7, round * 10));
+    if round % 3 == 0 {
+        rows.push(event(100 + round, round * 10));
+    }
     rows
 }
 
