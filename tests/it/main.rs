@@ -22,5 +22,6 @@ mod metrics;
 mod mor;
 mod positions;
 mod quarantine;
+mod services;
 mod values;
 mod warm;

@@ -49,6 +49,13 @@ def kafka(port):
     return struct.unpack(">i", answer[pos:pos + 4])[0] >= 0
 
 
+def zookeeper(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+        s.settimeout(10)
+        s.sendall(b"srvr")
+        return b"Mode: standalone" in s.makefile("rb").read()
+
+
 def http(url, *codes):
     """Does the URL answer with one of the codes?"""
     try:
@@ -68,7 +75,7 @@ def main(what, *args):
     if what == "freeport":
         print(free_port())
         return 0
-    question = {"isfree": lambda: port_is_free(int(args[0])), "kafka": lambda: kafka(int(args[0])),
+    question = {"isfree": lambda: port_is_free(int(args[0])), "kafka": lambda: kafka(int(args[0])), "zookeeper": lambda: zookeeper(int(args[0])),
                 "http": lambda: http(*args), "put": lambda: put(*args)}[what]
     try:
         return 0 if question() else 1

@@ -1,4 +1,4 @@
-//! A real Kafka broker and a real schema registry (`tests/peers/services`), and jobs that read from them.
+//! A real Kafka broker and a real schema registry, and jobs that read from them.
 
 mod job;
 mod peers;

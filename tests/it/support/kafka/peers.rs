@@ -1,56 +1,16 @@
-//! The services, held by this process: `svc hold` runs them until the pipe to it closes, which it does however this
-//! process ends, and then throws their data away.
+//! The broker and the registry.
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::super::services::Held;
+use super::Topic;
+use super::topic::wait_for_partitions;
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::types::RDKafkaErrorCode;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-
-use super::Topic;
-use super::topic::wait_for_partitions;
-
-fn svc(folder: &Path) -> Command {
-    let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/services/svc"));
-    command.env("PEERS_DIR", folder);
-    command
-}
-
-/// Services that end with this value or with this process.
-struct Held {
-    guard: Child,
-    folder: PathBuf,
-    endpoints: Vec<String>,
-}
-
-impl Held {
-    fn start(services: &[&str]) -> Held {
-        // The guard removes the folder, since nobody drops a static.
-        let folder = TempDir::with_prefix("hudi-streamer-peers-").expect("make a temporary folder").keep();
-        let mut command = svc(&folder);
-        command.arg("hold").args(services).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut guard = command.spawn().expect("start tests/peers/services/svc");
-        let lines = BufReader::new(guard.stdout.take().expect("piped")).lines();
-        let endpoints: Vec<String> = lines.map_while(Result::ok).take(services.len()).collect();
-        let missing = services.len() - endpoints.len();
-        assert!(missing == 0, "{missing} of {services:?} did not start; see `{command:?}` (are the peers installed?)");
-        Held { guard, folder, endpoints }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        drop(self.guard.stdin.take());
-        let _ = self.guard.wait();
-    }
-}
 
 /// A broker: `127.0.0.1`, plain text, no topics of its own.
 pub struct Broker {
@@ -71,37 +31,27 @@ impl Broker {
     }
 
     pub fn endpoint(&self) -> &str {
-        &self.held.endpoints[0]
+        self.held.endpoint(0)
     }
 
     /// Takes it down; what it stored stays.
     pub fn stop(&self) {
-        let status = svc(&self.held.folder).args(["stop", "kafka"]).status();
-        assert!(status.expect("run svc").success(), "the broker cannot be stopped");
+        self.held.stop("kafka");
     }
 
     /// Starts it again at the same address, with what it stored.
     pub fn restart(&self) {
-        let (_, port) = self.endpoint().rsplit_once(':').expect("host:port");
-        let output = svc(&self.held.folder).args(["start", "kafka", "--port", port]).output().expect("run svc");
-        assert!(output.status.success(), "the broker does not start again: {output:?}");
+        self.held.restart("kafka", self.endpoint());
     }
 
     /// Stops it in its tracks: connections stay, and nobody answers.
     pub fn freeze(&self) {
-        self.signal("STOP");
+        self.held.signal("kafka", "STOP");
     }
 
     /// Lets it go on.
     pub fn thaw(&self) {
-        self.signal("CONT");
-    }
-
-    fn signal(&self, name: &str) {
-        let file = std::fs::read_to_string(self.held.folder.join("kafka/pid")).expect("svc records the process");
-        let pid = file.split_whitespace().next().expect("its id");
-        let status = Command::new("kill").arg(format!("-{name}")).arg(pid).status();
-        assert!(status.expect("run kill").success(), "no broker to send {name} to");
+        self.held.signal("kafka", "CONT");
     }
 
     /// A new topic, called `name` and a number that no other test of this run has.
@@ -165,12 +115,12 @@ impl Registry {
 
     /// Its address, open to all.
     pub fn url(&self) -> &str {
-        &self.held.endpoints[0]
+        self.held.endpoint(0)
     }
 
     /// Its address behind basic auth, user and password in it.
     pub fn url_with_password(&self) -> &str {
-        &self.held.endpoints[1]
+        self.held.endpoint(1)
     }
 
     /// Registers an Avro schema; its id.
