@@ -2,6 +2,7 @@
 
 use crate::cli::{self, Command};
 use crate::config::{self, CompactCommand, DemoOptions, PositionsCommand, RawArgs, StreamerConfig, mask_urls};
+use crate::config::{ServiceCommand, ServiceOptions};
 use crate::demo::Demo;
 use crate::observe::{LogFormat, init_log};
 use crate::streamer;
@@ -23,6 +24,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Command::Demo(options)) => demo(options),
         Ok(Command::Checkpoint(raw, command)) => positions(&raw, command),
         Ok(Command::Compact(raw, command)) => compact(&raw, command),
+        Ok(Command::Service(raw, command, options)) => service(&raw, command, options),
         Ok(Command::Print(text)) => print(&text),
         Err(e) => fail(e.code(), &e, MISCONFIGURED),
     }
@@ -84,6 +86,17 @@ fn compact(raw: &RawArgs, command: CompactCommand) -> ExitCode {
         Ok(config) => {
             begin_log(config.log_json, &config.warnings);
             answered(streamer::compact(config, command))
+        }
+        Err(e) => fail(e.code(), &e, MISCONFIGURED),
+    }
+}
+
+/// Does a service of a table.
+fn service(raw: &RawArgs, command: ServiceCommand, options: ServiceOptions) -> ExitCode {
+    match config::load_service(raw, &|name| std::env::var(name).ok()) {
+        Ok(config) => {
+            begin_log(config.log_json, &config.warnings);
+            answered(streamer::serve(config, command, options))
         }
         Err(e) => fail(e.code(), &e, MISCONFIGURED),
     }

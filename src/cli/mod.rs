@@ -7,8 +7,9 @@ mod checkpoint;
 mod compact;
 mod demo;
 mod flags;
+mod service;
 
-use crate::config::{CompactCommand, DemoOptions, Error, PositionsCommand, RawArgs};
+use crate::config::{CompactCommand, DemoOptions, Error, PositionsCommand, RawArgs, ServiceCommand, ServiceOptions};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches};
 use flags::{FLAGS, Flag, Kind, State};
@@ -25,6 +26,8 @@ pub enum Command {
     Checkpoint(RawArgs, PositionsCommand),
     /// A table's compaction.
     Compact(RawArgs, CompactCommand),
+    /// A service of a table.
+    Service(RawArgs, ServiceCommand, ServiceOptions),
     /// Text for standard output: help, version, the reference of keys.
     Print(String),
 }
@@ -48,6 +51,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, Error>
         Some((demo::NAME, matches)) => Ok(Command::Demo(demo::options(matches))),
         Some((checkpoint::NAME, matches)) => checkpoint::read(matches),
         Some((compact::NAME, matches)) => compact::read(matches),
+        Some((word, found)) if let Some(command) = service::read(word, found) => command,
         _ => Ok(Command::Run(flags_of(&matches)?)),
     }
 }
@@ -125,6 +129,7 @@ fn command() -> clap::Command {
         .after_help("--help-keys lists every property key. Values come from flags, --hoodie-conf, --props and hudi-defaults.conf, in this order.")
         .disable_help_subcommand(true)
         .subcommands([checkpoint::command(), compact::command(), demo::command()])
+        .subcommands(service::commands())
         .subcommand_negates_reqs(true)
         .args_conflicts_with_subcommands(true);
     FLAGS.iter().fold(command, |command, flag| command.arg(argument(flag)))

@@ -4,6 +4,7 @@ mod bad_records;
 mod compaction;
 mod index;
 mod registry;
+mod service;
 mod write;
 
 use super::choices::{self, Choice, Refusal, TransformerKind};
@@ -19,6 +20,7 @@ mod positions;
 
 pub use compaction::load_compaction;
 pub use positions::load_positions;
+pub use service::load_service;
 
 /// Hudi's silent default ordering field (`HoodieStreamer.Config.sourceOrderingField`, 0.15).
 const DEFAULT_ORDERING_FIELD: &str = "ts";

@@ -15,14 +15,16 @@ mod positions;
 mod properties;
 mod raw;
 mod secrets;
+mod service;
 
 pub use compaction::*;
 pub use error::{Error, Problem, Result};
-pub use load::{load, load_compaction, load_positions};
+pub use load::{load, load_compaction, load_positions, load_service};
 pub use model::*;
 pub use positions::{PositionsCommand, PositionsConfig, SetHow, StartFrom};
 pub use raw::{DemoOptions, RawArgs};
 pub use secrets::{mask_urls, mask_value};
+pub use service::*;
 
 /// Every key with its default, as a Markdown table: `hudi-streamer --help-keys`.
 pub fn reference() -> String {

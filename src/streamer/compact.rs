@@ -7,7 +7,6 @@ use crate::config::{CompactCommand, CompactConfig, CompactMode, PayloadClass};
 use crate::observe::Metrics;
 use crate::record::MergeRule;
 use crate::service::Compactor;
-use crate::storage::Storage;
 use crate::table::{InstantTime, Table};
 
 /// Does what the operator asks for; the answer is for standard output. An interrupted execution leaves its plan waiting.
@@ -84,21 +83,12 @@ fn instant(text: &str) -> Result<InstantTime> {
 }
 
 async fn opened(config: &CompactConfig) -> Result<Table> {
-    let storage = Storage::open(&config.base_path)?;
-    let place = storage.display("");
-    let table = Table::open(storage).await?.ok_or_else(|| Error::NoTable { table: place.clone() })?;
+    let table = super::commands::opened(&config.base_path, config.table_name.as_deref()).await?;
     if !table.properties.is_merge_on_read() {
         let found = table.properties.table_type().to_string();
-        return Err(Error::NothingToCompact { table: place, found });
+        return Err(Error::NothingToCompact { table: table.storage.display(""), found });
     }
-    let (wanted, name) = (config.table_name.as_deref(), table.properties.get("hoodie.table.name"));
-    match (wanted, name) {
-        (Some(wanted), Some(name)) if wanted != name => {
-            let conflicts = format!("table name is `{wanted}` here and `{name}` in the table");
-            Err(Error::Conflict { table: place, conflicts })
-        }
-        _ => Ok(table),
-    }
+    Ok(table)
 }
 
 /// The table's own rule: log files are merged as their writer and every reader take them.

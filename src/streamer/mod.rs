@@ -6,6 +6,7 @@
 
 mod beside;
 mod checkpoint;
+mod commands;
 mod commit;
 mod compact;
 mod compaction;
@@ -21,6 +22,7 @@ mod round;
 mod shutdown;
 
 pub use checkpoint::position;
+pub use commands::serve;
 pub use compact::compact;
 pub use continuous::{run, run_until};
 pub use shutdown::listen;
@@ -54,7 +56,7 @@ pub enum Error {
     Overtaken { compaction: String, what: &'static str, partition: String, file_id: String },
     #[error("compaction failed: {cause}; every commit stands, and the next run tries again")]
     Compaction { cause: Box<Error> },
-    #[error("there is no table at {table}, and nothing to compact")]
+    #[error("there is no table at {table}")]
     NoTable { table: String },
     #[error("table {table} is {found}: only merge-on-read tables have log files to compact")]
     NothingToCompact { table: String, found: String },

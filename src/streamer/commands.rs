@@ -1,0 +1,50 @@
+//! `hudi-streamer clean|archive|savepoint|rollback|restore`: one service of a table, asked for by an operator.
+
+use super::{Error, Result};
+use crate::config::{self, ServiceCommand, ServiceConfig, ServiceOptions};
+use crate::storage::Storage;
+use crate::table::Table;
+
+/// What a command tells of what it has done, or would do.
+pub(super) struct Answer {
+    /// For a person.
+    pub text: String,
+    /// For a script: `--json`.
+    pub json: serde_json::Value,
+}
+
+/// Does what the operator asks for; the answer is for standard output.
+pub async fn serve(config: ServiceConfig, command: ServiceCommand, options: ServiceOptions) -> Result<String> {
+    let table = opened(&config.base_path, config.table_name.as_deref()).await?;
+    let answer = answer(&config, &table, command, options).await?;
+    Ok(if options.json { format!("{:#}", answer.json) } else { answer.text })
+}
+
+async fn answer(_: &ServiceConfig, _: &Table, command: ServiceCommand, _: ServiceOptions) -> Result<Answer> {
+    match command {
+        ServiceCommand::Clean => Err(not_done("clean")),
+        ServiceCommand::Archive => Err(not_done("archive")),
+        ServiceCommand::Savepoint(_) => Err(not_done("savepoint")),
+        ServiceCommand::Rollback { .. } => Err(not_done("rollback")),
+        ServiceCommand::Restore { .. } => Err(not_done("restore")),
+    }
+}
+
+fn not_done(word: &str) -> Error {
+    let error = config::Error::new("config-unsupported", format!("{word} is not done yet"));
+    Error::Room(Box::new(error.into()))
+}
+
+/// The table of a command; `name` must be its own, where it is given.
+pub(super) async fn opened(base_path: &str, name: Option<&str>) -> Result<Table> {
+    let storage = Storage::open(base_path)?;
+    let place = storage.display("");
+    let table = Table::open(storage).await?.ok_or_else(|| Error::NoTable { table: place.clone() })?;
+    match (name, table.properties.get("hoodie.table.name")) {
+        (Some(wanted), Some(name)) if wanted != name => {
+            let conflicts = format!("table name is `{wanted}` here and `{name}` in the table");
+            Err(Error::Conflict { table: place, conflicts })
+        }
+        _ => Ok(table),
+    }
+}
