@@ -1,9 +1,9 @@
 //! Words that name one of a few things: what is done, and what Hudi knows besides.
 
 use super::{
-    BadRecordPolicy, BulkInsertSortMode, IndexType, KafkaCheckpointType, KeyGeneratorClass, LogBlockFormat,
-    OffsetReset, Operation, ParquetCodec, PayloadClass, SelectionStrategy, SourceClass, TableType, TimelineTimezone,
-    TimestampType, Tombstones, TriggerStrategy,
+    BadRecordPolicy, BulkInsertSortMode, ConcurrencyMode, FailedWritesPolicy, IndexType, KafkaCheckpointType,
+    KeyGeneratorClass, LogBlockFormat, OffsetReset, Operation, ParquetCodec, PayloadClass, SelectionStrategy,
+    SourceClass, TableType, TimelineTimezone, TimestampType, Tombstones, TriggerStrategy,
 };
 
 /// A choice: words for what is done, and words that Hudi knows but we do not do yet.
@@ -315,6 +315,47 @@ pub(super) const COMPACTION_STRATEGIES: Choice<SelectionStrategy> = Choice {
         ("UnBoundedCompactionStrategy", SelectionStrategy::Unbounded),
     ],
     later: &["PartitionRegexBasedCompactionStrategy", "CompositeCompactionStrategy"],
+};
+
+pub(super) const CONCURRENCY_MODES: Choice<ConcurrencyMode> = Choice {
+    done: &[
+        ("single_writer", ConcurrencyMode::SingleWriter),
+        ("optimistic_concurrency_control", ConcurrencyMode::Optimistic),
+    ],
+    later: &["non_blocking_concurrency_control"],
+};
+
+pub(super) const FAILED_WRITES: Choice<FailedWritesPolicy> = Choice {
+    done: &[
+        ("EAGER", FailedWritesPolicy::Eager),
+        ("LAZY", FailedWritesPolicy::Lazy),
+        ("NEVER", FailedWritesPolicy::Never),
+    ],
+    later: &[],
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LockProviderKind {
+    ZooKeeper,
+    FileSystem,
+    InProcess,
+    Storage,
+}
+
+pub(super) const LOCK_PROVIDERS: Choice<LockProviderKind> = Choice {
+    done: &[
+        ("ZookeeperBasedLockProvider", LockProviderKind::ZooKeeper),
+        ("FileSystemBasedLockProvider", LockProviderKind::FileSystem),
+        ("StorageBasedLockProvider", LockProviderKind::Storage),
+        ("InProcessLockProvider", LockProviderKind::InProcess),
+    ],
+    later: &[
+        "ZookeeperBasedImplicitBasePathLockProvider",
+        "HiveMetastoreBasedLockProvider",
+        "DynamoDBBasedLockProvider",
+        "DynamoDBBasedImplicitPartitionKeyLockProvider",
+        "NoopLockProvider",
+    ],
 };
 
 pub(super) const OFFSET_RESETS: Choice<OffsetReset> = Choice {

@@ -136,6 +136,25 @@ keys! {
     COMPACT_LOG_COUNT = "hoodie.compaction.logfile.num.threshold", "0", "LogFileNumBased: log files below which a file group waits";
     COMPACT_PARTITIONS = "hoodie.compaction.daybased.target.partitions", "10", "DayBased: newest partitions that are compacted; PartitionAware: days back from today";
     COMPACT_MEMORY = "hoodie.memory.compaction.max.size", "268435456", "bytes of log rows held at a time for one file group (in Hudi a share of the heap)";
+    CONCURRENCY = "hoodie.write.concurrency.mode", "single_writer", "single_writer, or optimistic_concurrency_control for several writers that take a lock";
+    FAILED_WRITES = "hoodie.clean.failed.writes.policy" ["hoodie.cleaner.policy.failed.writes"], "EAGER", "who rolls back writes that died: EAGER (the next write), LAZY (cleaning, when their heartbeats have expired) or NEVER; several writers: LAZY";
+    CONFLICT_RETRIES = "hoodie.write.num.retries.on.conflict.failures", "0", "times that a round is done again which lost its rows' file groups to another writer";
+    HEARTBEAT_INTERVAL = "hoodie.client.heartbeat.interval_in_ms", "60000", "milliseconds between the heartbeats of a write (LAZY)";
+    HEARTBEAT_MISSES = "hoodie.client.heartbeat.tolerable.misses", "2", "heartbeats that may fail to come before a write counts as dead";
+    LOCK_PROVIDER = "hoodie.write.lock.provider", "ZookeeperBasedLockProvider", "what several writers lock: ZookeeperBased-, FileSystemBased-, StorageBased- or InProcessLockProvider";
+    LOCK_WAIT = "hoodie.write.lock.wait_time_ms", "60000", "milliseconds that one try for the lock waits";
+    LOCK_RETRIES = "hoodie.write.lock.client.num_retries", "50", "further tries for the lock";
+    LOCK_PAUSE = "hoodie.write.lock.client.wait_time_ms_between_retry", "5000", "milliseconds between tries for the lock";
+    ZOOKEEPER_URL = "hoodie.write.lock.zookeeper.url", "", "ZooKeeper's servers: host:port, a comma list";
+    ZOOKEEPER_PORT = "hoodie.write.lock.zookeeper.port", "", "as in Hudi without effect: the port stands in hoodie.write.lock.zookeeper.url";
+    ZOOKEEPER_PATH = "hoodie.write.lock.zookeeper.base_path", "", "path in ZooKeeper that the lock is below, the same for all writers of a table";
+    ZOOKEEPER_KEY = "hoodie.write.lock.zookeeper.lock_key", "", "its name there; default: the name of the table";
+    ZOOKEEPER_SESSION = "hoodie.write.lock.zookeeper.session_timeout_ms", "60000", "milliseconds of silence after which ZooKeeper gives a writer's lock to the next one";
+    ZOOKEEPER_CONNECTION = "hoodie.write.lock.zookeeper.connection_timeout_ms", "15000", "milliseconds to wait for a connection to ZooKeeper";
+    LOCK_FOLDER = "hoodie.write.lock.filesystem.path", "", "FileSystemBasedLockProvider: folder of the file lock; default: the table's .hoodie";
+    LOCK_EXPIRE = "hoodie.write.lock.filesystem.expire", "0", "FileSystemBasedLockProvider: minutes after which a lock counts as left behind; 0: never";
+    LOCK_VALIDITY = "hoodie.write.lock.storage.validity.timeout.secs", "300", "StorageBasedLockProvider: seconds that a lock is good for if it is not renewed";
+    LOCK_RENEWAL = "hoodie.write.lock.storage.renew.interval.secs" ["hoodie.write.lock.storage.heartbeat.poll.secs"], "30", "StorageBasedLockProvider: seconds between renewals";
     METRICS_ON = "hoodie.metrics.on", "false", "serve /metrics, /healthz and /readyz over HTTP";
     METRICS_REPORTER = "hoodie.metrics.reporter.type", "PROMETHEUS", "PROMETHEUS (in Hudi GRAPHITE, which is not done)";
     METRICS_HOST = "hoodie.metrics.prometheus.host", "0.0.0.0", "ours: address to serve them on";
@@ -164,9 +183,6 @@ pub(super) const FIXED: &[(&str, &str, &str)] = &[
     ("hoodie.clustering.async.enabled", "false", "clustering is not done yet: run it from Spark"),
     ("hoodie.datasource.write.drop.partition.columns", "false", "partition columns stay in the files"),
     ("hoodie.populate.meta.fields", "true", "tables without meta columns are not done"),
-    ("hoodie.write.concurrency.mode", "single_writer", "locks are not done yet: one writer a table"),
-    ("hoodie.cleaner.policy.failed.writes", "EAGER", "lazy rollback is not done yet"),
-    ("hoodie.clean.failed.writes.policy", "EAGER", "lazy rollback is not done yet"),
     ("hoodie.datasource.hive_sync.enable", "false", "Hive sync is not done yet"),
     ("hoodie.datasource.meta.sync.enable", "false", "catalog sync is not done yet"),
     ("hoodie.schema.on.read.enable", "false", "schema-on-read is not done"),
@@ -247,7 +263,6 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.parquet.bloom.filter.enabled",
     "hoodie.archivelog.folder",
     "hoodie.bloom.index.fileid.key.sorting.enable",
-    "hoodie.client.heartbeat.",
     "hoodie.combine.before.delete",
     "hoodie.datasource.compaction.async.enable",
     "hoodie.compaction.lazy.block.read",
@@ -268,7 +283,6 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.spark.sql.",
     "hoodie.sql.",
     "hoodie.time.generator.",
-    "hoodie.write.num.retries.on.conflict.failures",
     "hoodie.write.tagged.record.storage.level",
     "hoodie.write.track.event.time.watermark",
 ];
@@ -333,7 +347,7 @@ pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.metrics.graphite.", "the GRAPHITE reporter"),
     ("hoodie.metrics.pushgateway.", "the PROMETHEUS_PUSHGATEWAY reporter"),
     ("hoodie.metrics.", "this part of metrics"),
-    ("hoodie.write.lock.", "locks"),
+    ("hoodie.write.lock.", "this part of locks"),
     ("hoodie.datasource.hive_sync.", "Hive sync"),
     ("hoodie.datasource.meta_sync.", "catalog sync"),
     ("hoodie.datasource.meta.sync.", "catalog sync"),

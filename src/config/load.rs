@@ -2,6 +2,7 @@
 
 mod bad_records;
 mod compaction;
+mod concurrency;
 mod index;
 mod registry;
 mod service;
@@ -69,6 +70,8 @@ impl<'a> Loader<'a> {
         }
         let write = self.write();
         let compaction = self.compaction(table_type, write.workers);
+        let concurrency = self.concurrency();
+        self.several_writers_are_not_done(&concurrency);
         let run = self.run();
         let metrics = self.metrics();
         let checkpoint = CheckpointConfig {
@@ -100,6 +103,7 @@ impl<'a> Loader<'a> {
             index,
             write,
             compaction,
+            concurrency,
             checkpoint,
             run,
             metrics,

@@ -6,6 +6,7 @@
 
 mod choices;
 mod compaction;
+mod concurrency;
 mod error;
 mod keys;
 mod layer;
@@ -18,6 +19,7 @@ mod secrets;
 mod service;
 
 pub use compaction::*;
+pub use concurrency::*;
 pub use error::{Error, Problem, Result};
 pub use load::{load, load_compaction, load_positions, load_service};
 pub use model::*;

@@ -26,6 +26,7 @@ pub struct StreamerConfig {
     pub index: IndexConfig,
     pub write: WriteConfig,
     pub compaction: super::CompactionConfig,
+    pub concurrency: super::ConcurrencyConfig,
     pub checkpoint: CheckpointConfig,
     pub run: RunConfig,
     /// `None`: off.

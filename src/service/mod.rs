@@ -1,8 +1,9 @@
-//! What keeps a table whole: rollback of failed writes, compaction (later cleaning, archival, locks).
+//! What keeps a table whole: rollback of failed writes, compaction, locks (later cleaning, archival).
 //!
 //! Sees tables and storage, never a source. Invariant: every service can be run again after a crash at any point.
 
 mod compaction;
+pub mod lock;
 mod rollback;
 
 pub use compaction::{Compactor, Looked};
@@ -18,6 +19,8 @@ pub enum Error {
     Write(#[from] crate::write::Error),
     #[error(transparent)]
     Schema(#[from] crate::schema::Error),
+    #[error(transparent)]
+    Lock(#[from] lock::Error),
     /// Hudi says "Found commits after time".
     #[error(
         "roll back {instant}: found commits after time {instant}, the next is {later}, and it has no heartbeat, so it is \
@@ -97,6 +100,7 @@ impl Error {
             Error::Table(e) => e.code(),
             Error::Write(e) => e.code(),
             Error::Schema(e) => e.code(),
+            Error::Lock(e) => e.code(),
             Error::CommitsAfter { .. } => "service-rollback-commits-after",
             Error::WriterAlive { .. } => "service-rollback-writer-alive",
             Error::CompletedWrite { .. } => "service-rollback-completed-write",

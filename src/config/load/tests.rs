@@ -150,7 +150,7 @@ fn settings_that_would_change_the_table_are_refused_by_name() {
         ("hoodie.metadata.enable=true", "config-unsupported", &["false"]),
         ("hoodie.clean.automatic=true", "config-unsupported", &["Spark"]),
         ("hoodie.populate.meta.fields=false", "config-unsupported", &["true"]),
-        ("hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL", "config-unsupported", &["single_writer"]),
+        ("hoodie.write.concurrency.mode=NON_BLOCKING_CONCURRENCY_CONTROL", "config-unsupported", &["single_writer"]),
         ("hoodie.combine.before.upsert=false", "config-unsupported", &["true"]),
         ("hoodie.write.table.version=8", "config-unsupported", &["6"]),
         ("hoodie.clustering.inline=true", "config-unsupported", &["Spark"]),
