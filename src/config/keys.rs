@@ -155,6 +155,13 @@ keys! {
     LOCK_EXPIRE = "hoodie.write.lock.filesystem.expire", "0", "FileSystemBasedLockProvider: minutes after which a lock counts as left behind; 0: never";
     LOCK_VALIDITY = "hoodie.write.lock.storage.validity.timeout.secs", "300", "StorageBasedLockProvider: seconds that a lock is good for if it is not renewed";
     LOCK_RENEWAL = "hoodie.write.lock.storage.renew.interval.secs" ["hoodie.write.lock.storage.heartbeat.poll.secs"], "30", "StorageBasedLockProvider: seconds between renewals";
+    ARCHIVE_AUTOMATIC = "hoodie.archive.automatic", "true", "archive old instants behind commits";
+    KEEP_MIN = "hoodie.keep.min.commits", "20", "completed commits that archiving leaves on the timeline, and as many cleans and rollbacks; more where the cleaner's settings ask for them";
+    KEEP_MAX = "hoodie.keep.max.commits", "30", "with more of them the oldest are archived";
+    ARCHIVE_BEYOND_SAVEPOINT = "hoodie.archive.beyond.savepoint", "false", "archive what came after a savepoint, all but the savepointed commits";
+    ARCHIVE_BATCH = "hoodie.commits.archival.batch", "10", "states of instants in a block of the archived timeline";
+    ARCHIVE_MERGE = "hoodie.archive.merge.enable", "true", "write on in the newest file of the archived timeline while it is small; false, as in Hudi: a file each time";
+    ARCHIVE_FILE_BYTES = "hoodie.archive.merge.small.file.limit.bytes", "4194304", "bytes up to which such a file grows (in Hudi 20971520)";
     METRICS_ON = "hoodie.metrics.on", "false", "serve /metrics, /healthz and /readyz over HTTP";
     METRICS_REPORTER = "hoodie.metrics.reporter.type", "PROMETHEUS", "PROMETHEUS (in Hudi GRAPHITE, which is not done)";
     METRICS_HOST = "hoodie.metrics.prometheus.host", "0.0.0.0", "ours: address to serve them on";
@@ -169,8 +176,7 @@ pub(super) const FIXED: &[(&str, &str, &str)] = &[
     ("hoodie.metadata.enable", "false", "the metadata table is not maintained yet"),
     ("hoodie.clean.automatic", "false", "cleaning is not done yet: run it from Spark"),
     ("hoodie.clean.async", "false", "cleaning is not done yet: run it from Spark"),
-    ("hoodie.archive.automatic", "false", "archiving is not done yet: run it from Spark"),
-    ("hoodie.archive.async", "false", "archiving is not done yet: run it from Spark"),
+    ("hoodie.archive.async", "false", "archiving follows each commit, or `hudi-streamer archive` does it"),
     ("hoodie.log.compaction.inline", "false", "log compaction is not done: compaction folds logs into base files"),
     ("hoodie.log.compaction.enable", "false", "log compaction is not done: compaction folds logs into base files"),
     (
@@ -257,6 +263,8 @@ pub(super) const IDLE_PREFIXES: &[&str] = &[
     "hoodie.streamer.source.kafka.retry.",
     "hoodie.streamer.source.kafka.fetch_partition.time.out",
     "hoodie.fail.on.timeline.archiving",
+    "hoodie.archive.delete.parallelism",
+    "hoodie.archive.merge.files.batch.size",
     "hoodie.parquet.outputtimestamptype",
     "hoodie.parquet.writelegacyformat",
     "hoodie.parquet.field_id",
@@ -339,9 +347,7 @@ const ORDERING: &str = "name the ordering field with --source-ordering-field";
 pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
     ("hoodie.cleaner.", "cleaning"),
     ("hoodie.clean.", "cleaning"),
-    ("hoodie.keep.", "archiving"),
-    ("hoodie.archive.", "archiving"),
-    ("hoodie.commits.archival.batch", "archiving"),
+    ("hoodie.archive.limit.", "a limit to one run of archiving"),
     ("hoodie.clustering.", "clustering"),
     ("hoodie.metadata.", "the metadata table"),
     ("hoodie.metrics.graphite.", "the GRAPHITE reporter"),

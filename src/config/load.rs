@@ -1,5 +1,6 @@
 //! From strings to the typed configuration: everything is checked, and everything that is wrong is told at once.
 
+mod archive;
 mod bad_records;
 mod compaction;
 mod concurrency;
@@ -72,6 +73,7 @@ impl<'a> Loader<'a> {
         let compaction = self.compaction(table_type, write.workers);
         let concurrency = self.concurrency();
         self.several_writers_are_not_done(&concurrency);
+        let archive = self.archive();
         let run = self.run();
         let metrics = self.metrics();
         let checkpoint = CheckpointConfig {
@@ -104,6 +106,7 @@ impl<'a> Loader<'a> {
             write,
             compaction,
             concurrency,
+            archive,
             checkpoint,
             run,
             metrics,

@@ -4,6 +4,7 @@
 //! values of `model.rs`. Nothing below `cli` and `config` looks up a string key. Look at `keys.rs` for what there is, and at
 //! [`load`] for how it is read. Invariant: a key that Hudi knows and we do not do is an error or a warning that names it.
 
+mod archive;
 mod choices;
 mod compaction;
 mod concurrency;
@@ -18,6 +19,7 @@ mod raw;
 mod secrets;
 mod service;
 
+pub use archive::ArchiveConfig;
 pub use compaction::*;
 pub use concurrency::*;
 pub use error::{Error, Problem, Result};

@@ -27,6 +27,7 @@ pub struct StreamerConfig {
     pub write: WriteConfig,
     pub compaction: super::CompactionConfig,
     pub concurrency: super::ConcurrencyConfig,
+    pub archive: super::ArchiveConfig,
     pub checkpoint: CheckpointConfig,
     pub run: RunConfig,
     /// `None`: off.

@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod archive;
 mod compaction;
 mod index;
 mod registry;
@@ -226,7 +227,6 @@ fn settings_without_effect_are_told() {
         ("hoodie.embed.timeline.server=false", "change nothing"),
         ("hoodie.logfile.to.parquet.compression.ratio=0.35", "change nothing"),
         ("hoodie.cleaner.commits.retained=10", "cleaning"),
-        ("hoodie.keep.max.commits=30", "archiving"),
         ("hoodie.streamer.source.kafka.topic=t", "Kafka"),
         ("auto.reset.offsets=earliest", "Kafka client"),
         ("a.b=1,hoodie.c=2", "Kafka client"),
