@@ -168,6 +168,7 @@ keys! {
     METRICS_PORT = "hoodie.metrics.prometheus.port", "9090", "port to serve them on; 0: any free one, which the log tells";
     METRICS_PREFIX = "hoodie.metrics.reporter.metricsname.prefix", "", "what the names of metrics begin with; default: the name of the table";
     HEALTH_STALL = "hoodie.streamer.health.stall.seconds", "600", "ours: a round without a sign of life for longer makes /healthz say 503";
+    FSYNC = "hoodie.streamer.fsync", "true", "ours: on local disks what is committed survives a power cut; false: only a crash of the program";
     WORKERS = "hoodie.streamer.workers", "", "ours: threads that decode, merge and encode; default: the number of cores";
 }
 

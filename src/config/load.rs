@@ -7,6 +7,7 @@ mod concurrency;
 mod index;
 mod registry;
 mod service;
+mod storage;
 mod write;
 
 use super::choices::{self, Choice, Refusal, TransformerKind};
@@ -58,6 +59,7 @@ impl<'a> Loader<'a> {
         let (payload, payload_explicit) = self.payload();
         let (ordering_field, ordering_field_explicit) = self.ordering_field();
         let table = self.table(table_type);
+        let storage = self.storage();
         let keys = self.keys();
         let source = self.source();
         let schema = self.schema_provider(source.kafka.as_ref());
@@ -91,6 +93,7 @@ impl<'a> Loader<'a> {
         }
         Ok(StreamerConfig {
             table,
+            storage,
             operation,
             payload,
             payload_explicit,

@@ -18,6 +18,7 @@ mod properties;
 mod raw;
 mod secrets;
 mod service;
+mod storage;
 
 pub use archive::ArchiveConfig;
 pub use compaction::*;
@@ -29,6 +30,7 @@ pub use positions::{PositionsCommand, PositionsConfig, SetHow, StartFrom};
 pub use raw::{DemoOptions, RawArgs};
 pub use secrets::{mask_urls, mask_value};
 pub use service::*;
+pub use storage::*;
 
 /// Every key with its default, as a Markdown table: `hudi-streamer --help-keys`.
 pub fn reference() -> String {

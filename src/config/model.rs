@@ -7,6 +7,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct StreamerConfig {
     pub table: TableConfig,
+    pub storage: super::StorageConfig,
     pub operation: Operation,
     /// Merge rule for records of one key (`--payload-class`).
     pub payload: PayloadClass,

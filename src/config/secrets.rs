@@ -6,8 +6,21 @@ use std::sync::LazyLock;
 /// Stands for a secret (Hudi: `SENSITIVE_INFO_MASKED`, `HoodieStreamer`).
 const MASK: &str = "SENSITIVE_INFO_MASKED";
 /// `hoodie.sensitive.config.keys` (Hudi's default), and what Hudi forgets.
-const SECRET_WORDS: [&str; 11] =
-    ["ssl", "tls", "sasl", "auth", "credentials", "password", "passwd", "secret", "token", "access.key", "apikey"];
+const SECRET_WORDS: [&str; 13] = [
+    "ssl",
+    "tls",
+    "sasl",
+    "auth",
+    "credentials",
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "access.key",
+    "account.key",
+    "encryption.key",
+    "apikey",
+];
 
 /// A secret inside a value, as in `sasl.jaas.config`, or in what is left of it when its line was broken in two.
 static INNER_SECRET: LazyLock<Regex> = LazyLock::new(|| {

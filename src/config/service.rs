@@ -47,6 +47,7 @@ pub struct ServiceConfig {
     pub base_path: String,
     /// `--target-table`, where given: must be the table's own name.
     pub table_name: Option<String>,
+    pub storage: super::StorageConfig,
     /// `--log-json`
     pub log_json: bool,
     pub warnings: Vec<String>,

@@ -1,7 +1,7 @@
 //! Schema providers: `FilebasedSchemaProvider`, and those of a registry.
 
 use super::{Error, Registry, Result, TableSchema, changes};
-use crate::config::{RegistryAddress, SchemaProviderConfig};
+use crate::config::{RegistryAddress, SchemaProviderConfig, StorageConfig};
 use crate::storage::Storage;
 use futures::future::OptionFuture;
 
@@ -17,23 +17,25 @@ pub struct ProvidedSchemas {
 #[derive(Debug)]
 pub struct SchemaProvider {
     config: SchemaProviderConfig,
+    storage: StorageConfig,
     registry: Option<Registry>,
     last: Option<ProvidedSchemas>,
 }
 
 impl SchemaProvider {
     /// Connects to nothing yet. Fails for certificates that cannot be used.
-    pub fn open(config: &SchemaProviderConfig) -> Result<SchemaProvider> {
+    pub fn open(config: &SchemaProviderConfig, storage: &StorageConfig) -> Result<SchemaProvider> {
         let registry = match config {
             SchemaProviderConfig::Registry(subjects) => Some(Registry::open(&subjects.registry)?),
             _ => None,
         };
-        Ok(SchemaProvider { config: config.clone(), registry, last: None })
+        Ok(SchemaProvider { config: config.clone(), storage: storage.clone(), registry, last: None })
     }
 
     /// Says always the same.
     pub fn of(schemas: ProvidedSchemas) -> SchemaProvider {
-        SchemaProvider { config: SchemaProviderConfig::None, registry: None, last: Some(schemas) }
+        let (config, storage) = (SchemaProviderConfig::None, StorageConfig::default());
+        SchemaProvider { config, storage, registry: None, last: Some(schemas) }
     }
 
     /// The schemas as they are now, and a line in the log if they have changed; `Ok(None)` when there is no provider. What
@@ -63,7 +65,7 @@ impl SchemaProvider {
     }
 
     async fn of_file(&self, path: &str) -> Result<TableSchema> {
-        let text = read(path).await?;
+        let text = read(path, &self.storage).await?;
         self.parsed(&text).map_err(|e| Error::File { path: path.to_string(), why: e.to_string() })
     }
 
@@ -91,14 +93,14 @@ fn tell(what: &str, before: &TableSchema, after: &TableSchema) {
     }
 }
 
-async fn read(path: &str) -> Result<String> {
+async fn read(path: &str, config: &StorageConfig) -> Result<String> {
     let failed = |why: String| Error::File { path: path.to_string(), why };
     let (folder, name) = match path.rsplit_once('/') {
         Some(("", name)) => ("/", name),
         Some((folder, name)) => (folder, name),
         None => (".", path),
     };
-    let storage = Storage::open(folder).map_err(|e| failed(e.to_string()))?;
+    let storage = Storage::open_with(folder, config).map_err(|e| failed(e.to_string()))?;
     let bytes = storage.get(name).await.map_err(|e| failed(e.to_string()))?;
     String::from_utf8(bytes.to_vec()).map_err(|e| failed(format!("not UTF-8: {e}")))
 }

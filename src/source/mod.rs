@@ -258,9 +258,13 @@ impl Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The source that the configuration names.
-pub fn open(config: &crate::config::SourceConfig, workers: usize) -> Result<Arc<dyn Source>> {
+pub fn open(
+    config: &crate::config::SourceConfig,
+    storage: &crate::config::StorageConfig,
+    workers: usize,
+) -> Result<Arc<dyn Source>> {
     match config.class {
-        crate::config::SourceClass::JsonDfs => Ok(Arc::new(dfs::JsonDfsSource::open(config, workers)?)),
+        crate::config::SourceClass::JsonDfs => Ok(Arc::new(dfs::JsonDfsSource::open(config, storage, workers)?)),
         crate::config::SourceClass::JsonKafka | crate::config::SourceClass::AvroKafka => {
             Ok(Arc::new(kafka::KafkaSource::open(config)?))
         }

@@ -27,6 +27,7 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 
+use crate::config::StorageConfig;
 pub use fault::fault_point;
 pub use upload::Upload;
 
@@ -50,6 +51,10 @@ pub struct FileInfo {
     pub modified_ms: i64,
 }
 
+/// Which of the contents that a file has had: for [`Storage::replace_if`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version(object_store::UpdateVersion);
+
 /// The entries of one folder: files, and names of folders (relative to the root).
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
@@ -68,6 +73,11 @@ pub enum Error {
     Io { doing: &'static str, path: String, cause: String, retryable: bool },
     #[error("{uri}: {why}")]
     BadLocation { uri: String, why: String },
+    /// Another writer has replaced what was to be replaced.
+    #[error("{doing} {path}: it has changed meanwhile")]
+    Conflict { doing: &'static str, path: String },
+    #[error("{doing} {path}: {why}")]
+    Unsupported { doing: &'static str, path: String, why: &'static str },
 }
 
 impl Error {
@@ -77,6 +87,8 @@ impl Error {
             Error::AlreadyExists { .. } => "storage-already-exists",
             Error::Io { .. } => "storage-io",
             Error::BadLocation { .. } => "storage-bad-location",
+            Error::Conflict { .. } => "storage-conflict",
+            Error::Unsupported { .. } => "storage-unsupported",
         }
     }
 }
@@ -125,13 +137,23 @@ fn is_passing(kind: std::io::ErrorKind) -> bool {
 }
 
 impl Storage {
+    /// [`Storage::open_with`] the defaults and what the environment says.
+    pub fn open(uri: &str) -> Result<Storage> {
+        Storage::open_with(uri, &StorageConfig::default())
+    }
+
     /// `uri`: an absolute or relative local path, or `file://…`; other schemes are refused by name for now.
     ///
     /// Nothing is looked at or created: a root that is not there reads as an empty folder and comes to be with the
     /// first file written into it. As in Hadoop, `%` in a `file:` URI has no special meaning.
-    pub fn open(uri: &str) -> Result<Storage> {
+    pub fn open_with(uri: &str, _config: &StorageConfig) -> Result<Storage> {
         let root = location::Location::parse(uri)?;
         Ok(Storage { store: Arc::new(LocalFileSystem::new()), root: Arc::new(root) })
+    }
+
+    /// Whether this is a folder of this machine, as far as programs can tell.
+    pub fn is_local(&self) -> bool {
+        true
     }
 
     /// Absolute location as Hudi writes it into plans: `file:/abs/…` for local disks.
@@ -218,6 +240,28 @@ impl Storage {
         let options = PutOptions { mode, ..PutOptions::default() };
         self.store.put_opts(&file, bytes.into(), options).await.map_err(|e| self.failed(doing, path, e))?;
         Ok(())
+    }
+
+    /// A file's content and which one it is. `None` when the file does not exist. On object stores alone.
+    pub async fn get_versioned(&self, path: &str) -> Result<Option<(Bytes, Version)>> {
+        Err(self.only_in_stores("read", path))
+    }
+
+    /// [`Storage::create`], and which content the file has now. On object stores alone.
+    pub async fn create_versioned(&self, path: &str, _bytes: Bytes) -> Result<Version> {
+        Err(self.only_in_stores("create", path))
+    }
+
+    /// Replaces a file's content if it is still `version`, atomically; [`Error::Conflict`] if it is another by now, or gone.
+    /// An answer that got lost does not turn a success into a conflict. On object stores alone: local disks do not know a
+    /// conditional replacement, and [`Error::Unsupported`] says so.
+    pub async fn replace_if(&self, path: &str, _bytes: Bytes, _version: &Version) -> Result<Version> {
+        Err(self.only_in_stores("replace", path))
+    }
+
+    fn only_in_stores(&self, doing: &'static str, path: &str) -> Error {
+        let why = "local disks do not keep versions of a file: use an object store";
+        Error::Unsupported { doing, path: self.display(path), why }
     }
 
     /// Missing is fine. Also removes what a killed process left of an upload to `path`.

@@ -1,7 +1,7 @@
 //! `hudi-streamer clean|archive|savepoint|rollback|restore`: one service of a table, asked for by an operator.
 
 use super::{Error, Result};
-use crate::config::{self, ServiceCommand, ServiceConfig, ServiceOptions};
+use crate::config::{self, ServiceCommand, ServiceConfig, ServiceOptions, StorageConfig};
 use crate::storage::Storage;
 use crate::table::Table;
 
@@ -15,7 +15,7 @@ pub(super) struct Answer {
 
 /// Does what the operator asks for; the answer is for standard output.
 pub async fn serve(config: ServiceConfig, command: ServiceCommand, options: ServiceOptions) -> Result<String> {
-    let table = opened(&config.base_path, config.table_name.as_deref()).await?;
+    let table = opened(&config.base_path, config.table_name.as_deref(), &config.storage).await?;
     let answer = answer(&config, &table, command, options).await?;
     Ok(if options.json { format!("{:#}", answer.json) } else { answer.text })
 }
@@ -36,8 +36,8 @@ fn not_done(word: &str) -> Error {
 }
 
 /// The table of a command; `name` must be its own, where it is given.
-pub(super) async fn opened(base_path: &str, name: Option<&str>) -> Result<Table> {
-    let storage = Storage::open(base_path)?;
+pub(super) async fn opened(base_path: &str, name: Option<&str>, config: &StorageConfig) -> Result<Table> {
+    let storage = Storage::open_with(base_path, config)?;
     let place = storage.display("");
     let table = Table::open(storage).await?.ok_or_else(|| Error::NoTable { table: place.clone() })?;
     match (name, table.properties.get("hoodie.table.name")) {

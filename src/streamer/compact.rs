@@ -83,7 +83,7 @@ fn instant(text: &str) -> Result<InstantTime> {
 }
 
 async fn opened(config: &CompactConfig) -> Result<Table> {
-    let table = super::commands::opened(&config.base_path, config.table_name.as_deref()).await?;
+    let table = super::commands::opened(&config.base_path, config.table_name.as_deref(), &config.storage).await?;
     if !table.properties.is_merge_on_read() {
         let found = table.properties.table_type().to_string();
         return Err(Error::NothingToCompact { table: table.storage.display(""), found });

@@ -51,7 +51,9 @@ impl PayloadClass {
 /// Opens the table, if there is one, and checks that the configuration agrees with it. Changes nothing: another writer may
 /// be at work. Done again before every round, since another writer may have changed the table's properties.
 pub(super) async fn open(config: &StreamerConfig) -> Result<Option<Table>> {
-    let Some(table) = Table::open(Storage::open(&config.table.base_path)?).await? else { return Ok(None) };
+    let Some(table) = Table::open(Storage::open_with(&config.table.base_path, &config.storage)?).await? else {
+        return Ok(None);
+    };
     let place = table.storage.display("");
     let conflicts = conflicts(config, &table.properties);
     if !conflicts.is_empty() {
@@ -151,7 +153,7 @@ pub(super) async fn create(config: &StreamerConfig, schema: &TableSchema) -> Res
         }),
         extra: timestamp.as_ref().map(|t| t.persisted.clone()).unwrap_or_default(),
     });
-    let table = Table::create(Storage::open(&config.table.base_path)?, properties).await?;
+    let table = Table::create(Storage::open_with(&config.table.base_path, &config.storage)?, properties).await?;
     tracing::info!(table = table.storage.display(""), name = config.table.name, "table created");
     Ok(table)
 }

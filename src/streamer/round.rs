@@ -104,8 +104,8 @@ pub(super) enum Work {
 impl Streamer {
     pub async fn open(config: StreamerConfig, tokens: Tokens, metrics: Metrics) -> Result<Streamer> {
         quarantine::check(&config).await?;
-        let provider = SchemaProvider::open(&config.schema)?;
-        let source = source::open(&config.source, config.write.workers)?;
+        let provider = SchemaProvider::open(&config.schema, &config.storage)?;
+        let source = source::open(&config.source, &config.storage, config.write.workers)?;
         let tags = config.operation == Operation::Upsert && config.index.buckets.is_none();
         let looks_up = tags || config.filter_dupes;
         let remembers = config.run.continuous && looks_up && config.index.cache_bytes > 0;

@@ -20,7 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("codec", &["config", "schema"]),
     ("schema", &["config", "storage"]),
     ("table", &["storage"]),
-    ("storage", &["observe"]),
+    ("storage", &["config", "observe"]),
     ("config", &[]),
     ("observe", &[]),
 ];

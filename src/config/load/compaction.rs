@@ -31,6 +31,7 @@ impl Loader<'_> {
         let config = CompactConfig {
             base_path: flag("--target-base-path").unwrap_or_default(),
             table_name: flag("--target-table"),
+            storage: self.storage(),
             compaction: self.compaction_in(CompactionMode::Off, write.workers),
             index: self.index(),
             write,

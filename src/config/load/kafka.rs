@@ -7,6 +7,7 @@ use super::super::{
     mask_value,
 };
 use super::Loader;
+use super::storage::is_hadoops;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -167,6 +168,7 @@ impl Loader<'_> {
             .settings
             .all()
             .filter(|(name, _)| !["hoodie.", "spark."].iter().any(|prefix| name.starts_with(prefix)))
+            .filter(|(name, _)| !is_hadoops(name.strip_prefix("hadoop.").unwrap_or(name)))
             .filter(|(name, _)| !ignored.iter().any(|prefix| name.starts_with(prefix)))
             .map(|(name, setting)| (name.to_string(), setting.value.clone(), setting.origin.clone()))
             .collect();

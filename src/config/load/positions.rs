@@ -24,6 +24,7 @@ impl Loader<'_> {
         let config = PositionsConfig {
             base_path: flag("--target-base-path").unwrap_or_default(),
             table_name: flag("--target-table"),
+            storage: self.storage(),
             source,
             source_name: named.map_or("", |(name, _)| *name),
             source_given: self.raw.value("--source-class").is_some(),

@@ -6,6 +6,7 @@ mod archive;
 mod compaction;
 mod index;
 mod registry;
+mod storage;
 
 const FLAGS: &[(&str, &str)] =
     &[("--target-base-path", "/t"), ("--target-table", "trips"), ("--table-type", "COPY_ON_WRITE")];

@@ -209,7 +209,9 @@ async fn a_schema_file_that_cannot_be_used_is_named() {
     std::fs::write(path("cut.avsc"), "{").expect("written");
     std::fs::write(path("latin.avsc"), b"\xe9").expect("written");
     let provide = async |source: String, target: Option<String>| {
-        SchemaProvider::open(&crate::config::SchemaProviderConfig::File { source, target })?.provide().await
+        SchemaProvider::open(&crate::config::SchemaProviderConfig::File { source, target }, &Default::default())?
+            .provide()
+            .await
     };
     let both = provide(format!("file://{}", path("good.avsc")), Some(path("good.avsc"))).await.expect("usable");
     let both = both.expect("a provider");
@@ -259,7 +261,7 @@ async fn a_schema_file_is_read_anew_each_round() {
     let write = |fields: &str| std::fs::write(&path, avro(fields)).expect("written");
     write(r#"{"name":"a","type":"int"}"#);
     let config = crate::config::SchemaProviderConfig::File { source: path.clone(), target: None };
-    let mut provider = SchemaProvider::open(&config).expect("opened");
+    let mut provider = SchemaProvider::open(&config, &Default::default()).expect("opened");
     for (fields, columns) in [
         (r#"{"name":"a","type":"int"}"#, 1),
         (r#"{"name":"a","type":"int"},{"name":"b","type":["null","int"],"default":null}"#, 2),

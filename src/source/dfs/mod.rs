@@ -9,7 +9,7 @@ mod pieces;
 mod read;
 
 use super::{Batches, Error, Fetch, FetchRequest, FetchStats, Origin, Raw, Rejects, Result, Source};
-use crate::config::{BadRecordsConfig, SourceConfig};
+use crate::config::{BadRecordsConfig, SourceConfig, StorageConfig};
 use crate::storage::{FileInfo, Storage};
 use pieces::JsonPiece;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -46,9 +46,9 @@ struct Memory {
 
 impl JsonDfsSource {
     /// Opens the folder that `hoodie.streamer.source.dfs.root` names.
-    pub fn open(config: &SourceConfig, workers: usize) -> Result<JsonDfsSource> {
+    pub fn open(config: &SourceConfig, storage: &StorageConfig, workers: usize) -> Result<JsonDfsSource> {
         let root = config.dfs_root.clone().unwrap_or_default();
-        let storage = Storage::open(&root)?;
+        let storage = Storage::open_with(&root, storage)?;
         Ok(JsonDfsSource {
             input: Arc::new(Input { storage }),
             root,

@@ -16,7 +16,7 @@ fn source(folder: &tempfile::TempDir, skip: bool) -> JsonDfsSource {
         bad_records: BadRecordsConfig { policy, ..Default::default() },
         kafka: None,
     };
-    JsonDfsSource::open(&config, 2).expect("a local folder")
+    JsonDfsSource::open(&config, &Default::default(), 2).expect("a local folder")
 }
 
 fn request(from: Option<&str>) -> FetchRequest {

@@ -61,7 +61,7 @@ struct Held {
 
 impl Held {
     async fn open(config: &PositionsConfig) -> Result<Held> {
-        let storage = Storage::open(&config.base_path)?;
+        let storage = Storage::open_with(&config.base_path, &config.storage)?;
         let place = storage.display("");
         let table = Table::open(storage).await?.ok_or_else(|| Error::NoTable { table: place.clone() })?;
         let (wanted, name) = (config.table_name.as_deref(), table.properties.get("hoodie.table.name"));
