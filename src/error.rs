@@ -21,6 +21,8 @@ pub enum Error {
     #[error(transparent)]
     Table(#[from] crate::table::Error),
     #[error(transparent)]
+    Inspect(#[from] crate::inspect::Error),
+    #[error(transparent)]
     Service(#[from] crate::service::Error),
     #[error(transparent)]
     Storage(#[from] crate::storage::Error),
@@ -40,6 +42,7 @@ impl Error {
             Error::Index(e) => e.code(),
             Error::Write(e) => e.code(),
             Error::Table(e) => e.code(),
+            Error::Inspect(e) => e.code(),
             Error::Service(e) => e.code(),
             Error::Storage(e) => e.code(),
             Error::Streamer(e) => e.code(),

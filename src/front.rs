@@ -2,8 +2,9 @@
 
 use crate::cli::{self, Command};
 use crate::config::{self, CompactCommand, DemoOptions, PositionsCommand, RawArgs, StreamerConfig, mask_urls};
-use crate::config::{ServiceCommand, ServiceOptions};
+use crate::config::{ServiceCommand, ServiceOptions, TableCommand};
 use crate::demo::Demo;
+use crate::inspect::{self, Verdict};
 use crate::observe::{LogFormat, init_log};
 use crate::streamer;
 use std::ffi::OsString;
@@ -14,6 +15,11 @@ use std::process::ExitCode;
 const FAILED: u8 = 1;
 /// Flags, properties or schema files are wrong; nothing was started.
 const MISCONFIGURED: u8 = 2;
+/// Of `hudi-streamer table`: something is wrong with the table. Any failure to look is [`NO_ANSWER`], so that the two are
+/// never taken for each other.
+const DAMAGED: u8 = 1;
+/// See [`DAMAGED`].
+const NO_ANSWER: u8 = 2;
 /// A one-shot run was interrupted before its commit; the table is unchanged.
 const INTERRUPTED: u8 = 3;
 
@@ -25,6 +31,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(Command::Checkpoint(raw, command)) => positions(&raw, command),
         Ok(Command::Compact(raw, command)) => compact(&raw, command),
         Ok(Command::Service(raw, command, options)) => service(&raw, command, options),
+        Ok(Command::Table { raw, command: TableCommand::Checkpoint { history }, json }) => {
+            // The question of `hudi-streamer checkpoint`, with the exit codes of `hudi-streamer table`.
+            match positions(&raw, PositionsCommand::Show { history, json }) {
+                ExitCode::SUCCESS => ExitCode::SUCCESS,
+                _ => ExitCode::from(NO_ANSWER),
+            }
+        }
+        Ok(Command::Table { raw, command, json }) => table(&raw, &command, json),
         Ok(Command::Print(text)) => print(&text),
         Err(e) => fail(e.code(), &e, MISCONFIGURED),
     }
@@ -99,6 +113,29 @@ fn service(raw: &RawArgs, command: ServiceCommand, options: ServiceOptions) -> E
             answered(streamer::serve(config, command, options))
         }
         Err(e) => fail(e.code(), &e, MISCONFIGURED),
+    }
+}
+
+/// Looks at a table.
+fn table(raw: &RawArgs, command: &TableCommand, json: bool) -> ExitCode {
+    let config = match config::load_inspect(raw, json, &|name| std::env::var(name).ok()) {
+        Ok(config) => config,
+        Err(e) => return fail(e.code(), &e, NO_ANSWER),
+    };
+    begin_log(config.log_json, &config.warnings);
+    let mut out = std::io::BufWriter::new(std::io::stdout());
+    let looked = block_on(inspect::run(&config, command, &mut out)).map(|verdict| {
+        let verdict = verdict?;
+        out.flush().map_err(inspect::Error::Answer)?;
+        Ok(verdict)
+    });
+    match looked {
+        Ok(Ok(Verdict::Answered)) => ExitCode::SUCCESS,
+        Ok(Ok(Verdict::Damaged)) => ExitCode::from(DAMAGED),
+        // A reader that has gone away (`… | head`) has seen enough.
+        Ok(Err(inspect::Error::Answer(e))) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Ok(Err(e)) => fail(e.code(), &e, NO_ANSWER),
+        Err(e) => fail("internal", &e, NO_ANSWER),
     }
 }
 

@@ -19,6 +19,7 @@
 //! | [`streamer`] | the daemon: one round, the loop around it, checkpoints, shutdown |
 //! | [`source`] | files and topics as Arrow, and the next checkpoint; knows no table |
 //! | [`transform`] | SQL over `<SRC>`, chained; knows no keys |
+//! | [`inspect`] | a table for a person who looks at it; writes nothing |
 //! | [`service`] | what keeps a table whole: rollback, compaction (later clean, archive); sees tables, never sources |
 //! | [`sync`] | catalogs that learn of a commit (later Hive) |
 //! | [`mod@write`] | rows to file groups: small files, create and merge handles, write statuses |
@@ -39,6 +40,7 @@ mod demo;
 pub mod error;
 mod front;
 pub mod index;
+pub mod inspect;
 pub mod observe;
 pub mod record;
 pub mod schema;

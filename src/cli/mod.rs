@@ -8,8 +8,10 @@ mod compact;
 mod demo;
 mod flags;
 mod service;
+mod table;
 
-use crate::config::{CompactCommand, DemoOptions, Error, PositionsCommand, RawArgs, ServiceCommand, ServiceOptions};
+use crate::config::{CompactCommand, DemoOptions, Error, PositionsCommand, RawArgs};
+use crate::config::{ServiceCommand, ServiceOptions, TableCommand};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches};
 use flags::{FLAGS, Flag, Kind, State};
@@ -28,6 +30,8 @@ pub enum Command {
     Compact(RawArgs, CompactCommand),
     /// A service of a table.
     Service(RawArgs, ServiceCommand, ServiceOptions),
+    /// A look at a table.
+    Table { raw: RawArgs, command: TableCommand, json: bool },
     /// Text for standard output: help, version, the reference of keys.
     Print(String),
 }
@@ -52,6 +56,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, Error>
         Some((checkpoint::NAME, matches)) => checkpoint::read(matches),
         Some((compact::NAME, matches)) => compact::read(matches),
         Some((word, found)) if let Some(command) = service::read(word, found) => command,
+        Some((table::NAME, matches)) => table::read(matches),
         _ => Ok(Command::Run(flags_of(&matches)?)),
     }
 }
@@ -128,7 +133,7 @@ fn command() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .after_help("--help-keys lists every property key. Values come from flags, --hoodie-conf, --props and hudi-defaults.conf, in this order.")
         .disable_help_subcommand(true)
-        .subcommands([checkpoint::command(), compact::command(), demo::command()])
+        .subcommands([table::command(), checkpoint::command(), compact::command(), demo::command()])
         .subcommands(service::commands())
         .subcommand_negates_reqs(true)
         .args_conflicts_with_subcommands(true);

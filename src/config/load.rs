@@ -5,6 +5,7 @@ mod bad_records;
 mod compaction;
 mod concurrency;
 mod index;
+mod inspect;
 mod registry;
 mod service;
 mod storage;
@@ -22,6 +23,7 @@ use std::time::Duration;
 mod positions;
 
 pub use compaction::load_compaction;
+pub use inspect::load_inspect;
 pub use positions::load_positions;
 pub use service::load_service;
 

@@ -19,6 +19,7 @@ mod schema;
 mod summary;
 mod timeline;
 mod view;
+mod walk;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -36,7 +37,8 @@ pub use marker::{Marker, MarkerType, Markers};
 pub use properties::{COPY_ON_WRITE, MERGE_ON_READ, NewTable, TableProperties, keys};
 pub use summary::{CommitSummary, Summaries};
 pub use timeline::Timeline;
-pub use view::{BaseFile, FileGroupId, FileSlice, FileSystemView, LogFile};
+pub use view::{BaseFile, FileGroupId, FileSlice, FileSystemView, LogFile, Slicer};
+pub use walk::Folder;
 
 use crate::storage::{self, Storage};
 use bytes::Bytes;
@@ -75,8 +77,7 @@ impl Table {
     /// The active timeline, by one listing. Refuses while a restore is pending: what it undoes must not grow; and while a
     /// log compaction is, which this program would not know to finish or roll back.
     pub async fn timeline(&self) -> Result<Timeline> {
-        let names = self.storage.names(META_FOLDER).await?;
-        let timeline = Timeline::from_file_names(names.iter().map(String::as_str));
+        let timeline = self.timeline_as_it_is().await?;
         if let Some(restore) = timeline.pending(Action::Restore).next() {
             let instant = restore.time.to_string();
             return Err(Error::RestorePending { path: self.storage.display(""), instant });
@@ -86,6 +87,12 @@ impl Table {
             return Err(Error::LogCompactionPending { path: self.storage.display(""), instant });
         }
         Ok(timeline)
+    }
+
+    /// The active timeline for those who only look, whatever is pending on it.
+    pub async fn timeline_as_it_is(&self) -> Result<Timeline> {
+        let names = self.storage.names(META_FOLDER).await?;
+        Ok(Timeline::from_file_names(names.iter().map(String::as_str)))
     }
 
     /// A new instant, greater than any on `timeline` and than any this process has drawn for the table.

@@ -12,6 +12,15 @@ impl Table {
     /// format, tables without meta fields, … A pending restore is refused by [`Table::timeline`], a schema history by
     /// [`Table::latest_schema`]. A merge-on-read table is opened: ask [`TableProperties::is_merge_on_read`].
     pub async fn open(storage: Storage) -> Result<Option<Table>> {
+        let table = Table::open_to_look(storage).await?;
+        if let Some(table) = &table {
+            check(&table.properties, &table.storage.display(""))?;
+        }
+        Ok(table)
+    }
+
+    /// The same for those who only look: another table version alone is refused.
+    pub async fn open_to_look(storage: Storage) -> Result<Option<Table>> {
         let Some(properties) = TableProperties::load(&storage).await? else {
             let names = storage.names(META_FOLDER).await?;
             if !Timeline::from_file_names(names.iter().map(String::as_str)).instants.is_empty() {
@@ -19,7 +28,7 @@ impl Table {
             }
             return Ok(None);
         };
-        check(&properties, &storage.display(""))?;
+        check_version(&properties, &storage.display(""))?;
         Ok(Some(Table { storage, properties, zone_override: None, summaries: Default::default() }))
     }
 

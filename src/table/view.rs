@@ -4,10 +4,10 @@
 mod tests;
 
 use super::file_name::{LogFileName, parse_base_file};
-use super::{Action, InstantTime, META_FOLDER, PARTITION_METAFILE, RequestedReplace, Result, State, Table, Timeline};
+use super::{Action, InstantTime, RequestedReplace, Result, State, Table, Timeline};
 use super::{Error, TimelineRecord, in_folder, name_of};
-use crate::storage::{self, FileInfo, Listing};
-use futures::stream::{FuturesUnordered, StreamExt, TryStreamExt};
+use crate::storage::{self, FileInfo};
+use futures::stream::{StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Folders listed, or timeline files read, at a time.
@@ -103,20 +103,14 @@ impl FileSystemView {
                 None => list_all(table).await,
             }
         };
-        let (listed, replaced, pending_clustering, pending_compactions) = tokio::try_join!(
-            listed,
-            replaced_groups(table, timeline),
-            clustering_groups(table, timeline),
-            compaction_groups(table, timeline)
-        )?;
-        let mut view = FileSystemView { partitions: BTreeMap::new(), pending_clustering, pending_compactions };
-        let mut slicing = Slicing::new(timeline);
-        for (partition, files) in listed {
-            let slices = slicing.latest(&partition, files, &view.pending_compactions);
-            let slices = slices.into_iter().filter(|s| !replaced.contains(&(partition.clone(), s.file_id.clone())));
-            view.partitions.insert(partition.clone(), slices.collect());
-        }
-        Ok(view)
+        let (listed, slicer) = tokio::try_join!(listed, Slicer::load(table, timeline))?;
+        let partitions = listed.into_iter().map(|(partition, files)| {
+            let slices = slicer.latest(&partition, files);
+            (partition, slices)
+        });
+        let partitions = partitions.collect();
+        let Slicer { pending_clustering, pending_compactions, .. } = slicer;
+        Ok(FileSystemView { partitions, pending_clustering, pending_compactions })
     }
 
     /// The base file of every slice that has one.
@@ -131,13 +125,6 @@ impl FileSystemView {
     }
 }
 
-impl Table {
-    /// All partitions, in order. A partition is a folder with a partition metafile; it has no partitions below it.
-    pub async fn partitions(&self) -> Result<Vec<String>> {
-        Ok(list_all(self).await?.into_keys().collect())
-    }
-}
-
 async fn list_these(table: &Table, partitions: &[String]) -> Result<BTreeMap<String, Vec<FileInfo>>> {
     let listings = partitions
         .iter()
@@ -146,32 +133,41 @@ async fn list_these(table: &Table, partitions: &[String]) -> Result<BTreeMap<Str
 }
 
 async fn list_all(table: &Table) -> Result<BTreeMap<String, Vec<FileInfo>>> {
-    let mut partitions = BTreeMap::new();
-    let mut waiting = vec![String::new()];
-    let mut running = FuturesUnordered::new();
-    loop {
-        while running.len() < CONCURRENCY
-            && let Some(folder) = waiting.pop()
-        {
-            running.push(async move {
-                let listing = table.storage.list(&folder).await;
-                listing.map(|listing| (folder, listing))
-            });
-        }
-        let Some((folder, Listing { files, folders })) = running.next().await.transpose()? else { break };
-        if files.iter().any(|f| is_metafile(name_of(&f.path))) {
-            partitions.insert(folder, files);
-        } else {
-            waiting.extend(folders.into_iter().filter(|f| name_of(f) != META_FOLDER));
-        }
-    }
-    Ok(partitions)
+    let partitions = table.folders().try_filter(|folder| std::future::ready(folder.is_partition));
+    partitions.map_ok(|folder| (folder.path, folder.files)).try_collect().await
 }
 
-/// In text, or in the format of the base files.
-fn is_metafile(name: &str) -> bool {
-    let rest = name.strip_prefix(PARTITION_METAFILE);
-    matches!(rest, Some("" | ".parquet" | ".orc"))
+/// Makes the latest slices of one partition after the other, by what a timeline says of file groups.
+#[derive(Debug, Clone)]
+pub struct Slicer {
+    timeline: Timeline,
+    /// What completed replacecommits of the active timeline hide.
+    pub replaced: BTreeSet<FileGroupId>,
+    /// As [`FileSystemView::pending_clustering`].
+    pub pending_clustering: BTreeSet<FileGroupId>,
+    /// As [`FileSystemView::pending_compactions`].
+    pub pending_compactions: BTreeMap<FileGroupId, InstantTime>,
+}
+
+impl Slicer {
+    /// Costs one read a replacecommit and a pending compaction or clustering.
+    pub async fn load(table: &Table, timeline: &Timeline) -> Result<Slicer> {
+        let (replaced, pending_clustering, pending_compactions) = tokio::try_join!(
+            replaced_groups(table, timeline),
+            clustering_groups(table, timeline),
+            compaction_groups(table, timeline)
+        )?;
+        Ok(Slicer { timeline: timeline.clone(), replaced, pending_clustering, pending_compactions })
+    }
+
+    /// The newest slice of each file group that is not replaced, of the files of a partition.
+    pub fn latest(&self, partition: &str, files: Vec<FileInfo>) -> Vec<FileSlice> {
+        let mut slices = Slicing::new(&self.timeline).latest(partition, files, &self.pending_compactions);
+        if !self.replaced.is_empty() {
+            slices.retain(|slice| !self.replaced.contains(&(partition.to_string(), slice.file_id.clone())));
+        }
+        slices
+    }
 }
 
 /// The files on one base instant of a group.

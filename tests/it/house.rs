@@ -11,6 +11,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("cli", &["config"]),
     ("source", &["config", "codec", "schema", "storage", "observe"]),
     ("transform", &["config", "source", "observe"]),
+    ("inspect", &["config", "index", "slice", "record", "schema", "table", "storage", "observe"]),
     ("service", &["config", "write", "index", "slice", "record", "schema", "table", "storage", "observe"]),
     ("sync", &["config", "table", "storage", "observe"]),
     ("write", &["config", "index", "slice", "record", "codec", "schema", "table", "storage", "observe"]),

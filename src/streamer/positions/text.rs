@@ -3,6 +3,8 @@
 use super::form::{Position, date};
 use super::show::{Entry, InForce, Meaning, Shown};
 use super::topic::Partition;
+use crate::inspect::text::Side::{Left, Right};
+use crate::inspect::text::table;
 use crate::source::kafka::Offsets;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -151,31 +153,6 @@ fn moved(old: Option<i64>, new: Option<i64>) -> String {
         (Some(_), Some(_)) => "stays".into(),
         (None, _) => "is new".into(),
         (_, None) => "is left out".into(),
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Side {
-    Left,
-    Right,
-}
-use Side::{Left, Right};
-
-/// Columns as wide as their widest cell.
-fn table(out: &mut String, columns: &[(&str, Side)], rows: Vec<Vec<String>>) {
-    let head = columns.iter().map(|(name, _)| name.to_string()).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    for row in &rows {
-        let mut line = String::new();
-        for ((cell, (_, side)), width) in row.iter().zip(columns).zip(&widths) {
-            let _ = match side {
-                Left => write!(line, "  {cell:<width$}"),
-                Right => write!(line, "  {cell:>width$}"),
-            };
-        }
-        let _ = writeln!(out, "{}", line.trim_end());
     }
 }
 
