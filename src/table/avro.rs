@@ -47,6 +47,10 @@ macro_rules! timeline_record {
     };
 }
 
+mod savepoint;
+
+pub use savepoint::{RestoreMetadata, RestorePlan, SavepointMetadata, SavepointPartition};
+
 timeline_record!(RollbackPlan, "avro/HoodieRollbackPlan.avsc");
 timeline_record!(RollbackMetadata, "avro/HoodieRollbackMetadata.avsc");
 timeline_record!(CompactionPlan, "avro/HoodieCompactionPlan.avsc");
@@ -224,11 +228,13 @@ mod tests {
     use base64::Engine;
     use serde_json::Value;
 
+    /// JSON, datum and file; the datum is empty where Java has put more than one key into a map, in an order of its own.
     fn vector(class: &str) -> (Value, Vec<u8>, Vec<u8>) {
         let vectors: Value = serde_json::from_str(include_str!("../../tests/vectors/timeline_avro.json")).unwrap();
         let case = vectors["cases"].as_array().unwrap().iter().find(|c| c["class"] == class).unwrap().clone();
-        let bytes =
-            |field: &str| base64::engine::general_purpose::STANDARD.decode(case[field].as_str().unwrap()).unwrap();
+        let bytes = |field: &str| {
+            base64::engine::general_purpose::STANDARD.decode(case[field].as_str().unwrap_or_default()).unwrap()
+        };
         (case["json"].clone(), bytes("datum_base64"), bytes("file_base64"))
     }
 
@@ -239,7 +245,8 @@ mod tests {
         assert_eq!(serde_json::to_value(&record).unwrap(), json, "{class}");
         let ours = record.to_file();
         assert_eq!(R::from_file(&ours), Ok(record), "{class}");
-        assert!(ours.windows(datum.len()).any(|w| w == datum), "{class}: the datum differs from Hudi's");
+        let same = datum.is_empty() || ours.windows(datum.len()).any(|w| w == datum);
+        assert!(same, "{class}: the datum differs from Hudi's");
         assert!(R::from_file(b"Obj").is_err() && R::from_file(b"").is_err());
     }
 
@@ -249,5 +256,8 @@ mod tests {
         check::<RollbackMetadata>("HoodieRollbackMetadata");
         check::<RequestedReplace>("HoodieRequestedReplaceMetadata");
         check::<CompactionPlan>("HoodieCompactionPlan");
+        check::<SavepointMetadata>("HoodieSavepointMetadata");
+        check::<RestorePlan>("HoodieRestorePlan");
+        check::<RestoreMetadata>("HoodieRestoreMetadata");
     }
 }

@@ -26,8 +26,8 @@ pub(crate) mod tests;
 
 pub use avro::{
     ClusteringGroup, ClusteringPlan, ClusteringStrategy, CompactionOperation, CompactionPlan, CompactionStrategy,
-    InstantInfo, RequestedReplace, RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest, SliceInfo,
-    TimelineRecord,
+    InstantInfo, RequestedReplace, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition, RollbackPlan,
+    RollbackRequest, SavepointMetadata, SavepointPartition, SliceInfo, TimelineRecord,
 };
 pub use commit_metadata::{CommitMetadata, CompactionTotals, LogStat, WriteStat};
 pub use error::{Error, Result};
@@ -89,7 +89,7 @@ impl Table {
         Ok(timeline)
     }
 
-    /// The active timeline for those who only look, whatever is pending on it.
+    /// The active timeline for those who only look, and for who finishes a restore: whatever is pending on it.
     pub async fn timeline_as_it_is(&self) -> Result<Timeline> {
         let names = self.storage.names(META_FOLDER).await?;
         Ok(Timeline::from_file_names(names.iter().map(String::as_str)))

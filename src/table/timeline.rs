@@ -62,7 +62,7 @@ impl Timeline {
 
     /// Whether data written by this instant counts: completed here, or older than the timeline's start (then archived,
     /// and so complete). The start is the first completed write without a savepoint, because archival may leave
-    /// savepointed ones standing alone.
+    /// savepointed ones standing alone; where all of them have one, as after a restore, the newest.
     pub fn is_valid(&self, time: &InstantTime) -> bool {
         let mut at = self.at(time).iter().filter(|i| i.action.comparable().is_write()).peekable();
         if at.peek().is_some() {
@@ -72,8 +72,23 @@ impl Timeline {
     }
 
     fn start(&self) -> Option<&InstantTime> {
-        let is_savepoint = |time: &InstantTime| self.at(time).iter().any(|i| i.action == Action::Savepoint);
-        self.completed_writes().map(|i| &i.time).find(|time| !is_savepoint(time))
+        let first = self.completed_writes().map(|i| &i.time).find(|time| !self.is_savepointed(time));
+        first.or(self.last_completed_write().map(|i| &i.time))
+    }
+
+    /// Completed savepoints, oldest first.
+    pub fn savepoints(&self) -> impl DoubleEndedIterator<Item = &Instant> {
+        self.instants.iter().filter(|i| i.action == Action::Savepoint && !i.is_pending())
+    }
+
+    /// Whether the write of this time has a savepoint, or is about to get one.
+    pub fn is_savepointed(&self, time: &InstantTime) -> bool {
+        self.at(time).iter().any(|i| i.action == Action::Savepoint)
+    }
+
+    /// What was on the timeline at the time of `last`, later ones left out.
+    pub fn until(&self, last: &InstantTime) -> Timeline {
+        Timeline { instants: self.instants.iter().filter(|i| i.time <= *last).cloned().collect() }
     }
 
     /// The entries of a time.
@@ -149,5 +164,10 @@ mod tests {
             assert_eq!(timeline.is_valid(&t(time)), want, "{time}: {why}");
         }
         assert!(!Timeline::default().is_valid(&t("20260101000000001")), "nothing counts on an empty timeline");
+        let restored = ["20260101000000002.commit", "20260101000000002.savepoint", "20260101000000003.restore"];
+        let restored = Timeline::from_file_names(restored);
+        for (time, want) in [("20260101000000001", true), ("20260101000000002", true), ("20260101000000003", false)] {
+            assert_eq!(restored.is_valid(&t(time)), want, "{time}: restored to the only commit that is not archived");
+        }
     }
 }

@@ -97,13 +97,28 @@ impl FileSystemView {
     /// Costs one listing a partition (and one a folder above them for `None`), and one read a replacecommit and a pending
     /// compaction.
     pub async fn load(table: &Table, timeline: &Timeline, partitions: Option<&[String]>) -> Result<FileSystemView> {
+        FileSystemView::load_until(table, timeline, partitions, None).await
+    }
+
+    /// As the table was at the time of `last`, a completed write, as far as cleaning has left it; with the log files that
+    /// have come to these slices since (`getLatestFileSlicesBeforeOrOn` of Hudi 0.15).
+    pub async fn load_at(table: &Table, timeline: &Timeline, last: &InstantTime) -> Result<FileSystemView> {
+        FileSystemView::load_until(table, timeline, None, Some(last)).await
+    }
+
+    async fn load_until(
+        table: &Table,
+        timeline: &Timeline,
+        partitions: Option<&[String]>,
+        last: Option<&InstantTime>,
+    ) -> Result<FileSystemView> {
         let listed = async {
             match partitions {
                 Some(partitions) => list_these(table, partitions).await,
                 None => list_all(table).await,
             }
         };
-        let (listed, slicer) = tokio::try_join!(listed, Slicer::load(table, timeline))?;
+        let (listed, slicer) = tokio::try_join!(listed, Slicer::load_until(table, timeline, last))?;
         let partitions = listed.into_iter().map(|(partition, files)| {
             let slices = slicer.latest(&partition, files);
             (partition, slices)
@@ -141,6 +156,8 @@ async fn list_all(table: &Table) -> Result<BTreeMap<String, Vec<FileInfo>>> {
 #[derive(Debug, Clone)]
 pub struct Slicer {
     timeline: Timeline,
+    /// Slices that are newer are left out.
+    last: Option<InstantTime>,
     /// What completed replacecommits of the active timeline hide.
     pub replaced: BTreeSet<FileGroupId>,
     /// As [`FileSystemView::pending_clustering`].
@@ -152,17 +169,25 @@ pub struct Slicer {
 impl Slicer {
     /// Costs one read a replacecommit and a pending compaction or clustering.
     pub async fn load(table: &Table, timeline: &Timeline) -> Result<Slicer> {
+        Slicer::load_until(table, timeline, None).await
+    }
+
+    async fn load_until(table: &Table, timeline: &Timeline, last: Option<&InstantTime>) -> Result<Slicer> {
+        let of_then = last.map(|last| timeline.until(last));
+        let then = of_then.as_ref().unwrap_or(timeline);
         let (replaced, pending_clustering, pending_compactions) = tokio::try_join!(
-            replaced_groups(table, timeline),
-            clustering_groups(table, timeline),
-            compaction_groups(table, timeline)
+            replaced_groups(table, then),
+            clustering_groups(table, then),
+            compaction_groups(table, then)
         )?;
-        Ok(Slicer { timeline: timeline.clone(), replaced, pending_clustering, pending_compactions })
+        let (timeline, last) = (timeline.clone(), last.cloned());
+        Ok(Slicer { timeline, last, replaced, pending_clustering, pending_compactions })
     }
 
     /// The newest slice of each file group that is not replaced, of the files of a partition.
     pub fn latest(&self, partition: &str, files: Vec<FileInfo>) -> Vec<FileSlice> {
-        let mut slices = Slicing::new(&self.timeline).latest(partition, files, &self.pending_compactions);
+        let mut slices =
+            Slicing::new(&self.timeline, self.last.as_ref()).latest(partition, files, &self.pending_compactions);
         if !self.replaced.is_empty() {
             slices.retain(|slice| !self.replaced.contains(&(partition.to_string(), slice.file_id.clone())));
         }
@@ -180,15 +205,17 @@ struct Files {
 /// Makes slices of files, by the instants that count.
 struct Slicing<'a> {
     timeline: &'a Timeline,
+    /// What is newer is no part of the view.
+    last: Option<&'a InstantTime>,
     /// Instants of pending compactions: log files on them are committed, base files are not.
     compactions: BTreeSet<&'a InstantTime>,
     valid: HashMap<InstantTime, bool>,
 }
 
 impl<'a> Slicing<'a> {
-    fn new(timeline: &'a Timeline) -> Slicing<'a> {
+    fn new(timeline: &'a Timeline, last: Option<&'a InstantTime>) -> Slicing<'a> {
         let compactions = timeline.pending(Action::Compaction).map(|i| &i.time).collect();
-        Slicing { timeline, compactions, valid: HashMap::new() }
+        Slicing { timeline, last, compactions, valid: HashMap::new() }
     }
 
     /// Whether a slice on this base instant is one. (The blocks of its log files count by their own instants.)
@@ -196,7 +223,8 @@ impl<'a> Slicing<'a> {
         if let Some(known) = self.valid.get(time) {
             return *known;
         }
-        let is = self.timeline.is_valid(time) || self.compactions.contains(time);
+        let is = self.last.is_none_or(|last| time <= last)
+            && (self.timeline.is_valid(time) || self.compactions.contains(time));
         self.valid.insert(time.clone(), is);
         is
     }
