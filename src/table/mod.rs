@@ -5,6 +5,7 @@
 //! drawn is greater than every instant on the timeline; a file is part of the table only if its instant is completed (or
 //! older than the timeline's start).
 
+mod archived;
 mod avro;
 pub mod base_file;
 mod commit_metadata;
@@ -24,6 +25,7 @@ mod walk;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use archived::{ArchiveEntry, ArchiveRecords, ArchiveTail, ArchivedCommit, ArchivedInstant};
 pub use avro::{
     ClusteringGroup, ClusteringPlan, ClusteringStrategy, CompactionOperation, CompactionPlan, CompactionStrategy,
     InstantInfo, RequestedReplace, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition, RollbackPlan,

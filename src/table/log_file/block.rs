@@ -107,6 +107,12 @@ impl BlockHeader {
         }
     }
 
+    /// Of a block of the archived timeline, which says its schema alone.
+    pub fn of_schema(schema: &str) -> BlockHeader {
+        let entries = vec![(HeaderKey::Schema, schema.to_owned())];
+        BlockHeader { entries, ..BlockHeader::default() }
+    }
+
     /// Of a command block: the rollback at `instant` undoes `target`.
     pub fn of_rollback(instant: &InstantTime, target: &InstantTime) -> BlockHeader {
         let entries = vec![

@@ -26,9 +26,15 @@ pub struct LogReader {
 #[derive(Debug)]
 struct LogBytes {
     storage: Storage,
-    runtime: Handle,
     path: String,
     size: u64,
+    from: From,
+}
+
+#[derive(Debug)]
+enum From {
+    Storage(Handle),
+    Memory(Bytes),
 }
 
 impl Source for LogBytes {
@@ -39,18 +45,36 @@ impl Source for LogBytes {
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes> {
-        Ok(self.runtime.block_on(self.storage.get_range(&self.path, range))?)
+        match &self.from {
+            From::Storage(runtime) => Ok(runtime.block_on(self.storage.get_range(&self.path, range))?),
+            From::Memory(bytes) => Ok(bytes.slice(range.start as usize..range.end as usize)),
+        }
     }
 
     fn refuse(&self, offset: u64, error: BlockError) -> Error {
-        Error::LogBlock { path: self.storage.display(&self.path), offset, error }
+        Error::LogBlock { path: self.place(), offset, error }
+    }
+}
+
+impl LogBytes {
+    fn place(&self) -> String {
+        self.storage.display(&self.path)
     }
 }
 
 impl LogReader {
     /// `size` as the listing has it. Reads nothing yet.
     pub fn open(storage: &Storage, path: &str, size: u64) -> LogReader {
-        let file = LogBytes { storage: storage.clone(), runtime: Handle::current(), path: path.to_owned(), size };
+        let from = From::Storage(Handle::current());
+        LogReader {
+            scanner: Scanner::new(LogBytes { storage: storage.clone(), path: path.to_owned(), size, from }, WINDOW),
+        }
+    }
+
+    /// Of a file that is in memory: on any thread.
+    pub fn over(storage: &Storage, path: &str, bytes: Bytes) -> LogReader {
+        let (path, size) = (path.to_owned(), bytes.len() as u64);
+        let file = LogBytes { storage: storage.clone(), path, size, from: From::Memory(bytes) };
         LogReader { scanner: Scanner::new(file, WINDOW) }
     }
 
@@ -66,6 +90,11 @@ impl LogReader {
         let kind = if block.kind == BlockKind::AvroData { readable(block) } else { Err(not_read(block)) };
         kind.map_err(|e| self.in_block(block, e))?;
         Pieces::new(&self.scanner, block, piece as u64)
+    }
+
+    /// The file, for a person.
+    pub fn place(&self) -> String {
+        self.scanner.source().place()
     }
 
     /// An error in a block's content, with the file's name and the block's place.

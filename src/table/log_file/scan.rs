@@ -54,6 +54,10 @@ impl<S: Source> Scanner<S> {
         Scanner { source, window: window.max(1), at: 0, head: Window::default(), tail: Window::default() }
     }
 
+    pub(super) fn source(&self) -> &S {
+        &self.source
+    }
+
     /// The next block, or `None` at the end. After an error, nothing more.
     pub(super) fn next_block(&mut self) -> Result<Option<Block>, S::Error> {
         let block = self.read_block();
