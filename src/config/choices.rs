@@ -1,5 +1,6 @@
 //! Words that name one of a few things: what is done, and what Hudi knows besides.
 
+use super::load::PolicyKind;
 use super::{
     BadRecordPolicy, BulkInsertSortMode, ConcurrencyMode, FailedWritesPolicy, IndexType, KafkaCheckpointType,
     KeyGeneratorClass, LogBlockFormat, OffsetReset, Operation, ParquetCodec, PayloadClass, SelectionStrategy,
@@ -300,6 +301,15 @@ pub(super) const COMPACTION_TRIGGERS: Choice<TriggerStrategy> = Choice {
         ("TIME_ELAPSED", TriggerStrategy::TimeElapsed),
         ("NUM_OR_TIME", TriggerStrategy::NumOrTime),
         ("NUM_AND_TIME", TriggerStrategy::NumAndTime),
+    ],
+    later: &[],
+};
+
+pub(super) const CLEAN_POLICIES: Choice<PolicyKind> = Choice {
+    done: &[
+        ("KEEP_LATEST_COMMITS", PolicyKind::Commits),
+        ("KEEP_LATEST_BY_HOURS", PolicyKind::Hours),
+        ("KEEP_LATEST_FILE_VERSIONS", PolicyKind::FileVersions),
     ],
     later: &[],
 };

@@ -162,6 +162,16 @@ keys! {
     ARCHIVE_BATCH = "hoodie.commits.archival.batch", "10", "states of instants in a block of the archived timeline";
     ARCHIVE_MERGE = "hoodie.archive.merge.enable", "true", "write on in the newest file of the archived timeline while it is small; false, as in Hudi: a file each time";
     ARCHIVE_FILE_BYTES = "hoodie.archive.merge.small.file.limit.bytes", "4194304", "bytes up to which such a file grows (in Hudi 20971520)";
+    CLEAN_AUTOMATIC = "hoodie.clean.automatic", "true", "remove old files behind each commit";
+    CLEAN_ASYNC = "hoodie.clean.async" ["hoodie.clean.async.enabled"], "false", "true with --continuous: remove them beside the rounds";
+    CLEAN_POLICY = "hoodie.cleaner.policy" ["hoodie.clean.policy"], "KEEP_LATEST_COMMITS", "what stays: KEEP_LATEST_COMMITS, KEEP_LATEST_BY_HOURS or KEEP_LATEST_FILE_VERSIONS; where it is not set, that of the one key that says how much";
+    CLEAN_COMMITS = "hoodie.cleaner.commits.retained" ["hoodie.clean.commits.retained"], "10", "KEEP_LATEST_COMMITS: commits whose files stay, and those that were the newest before them";
+    CLEAN_HOURS = "hoodie.cleaner.hours.retained" ["hoodie.clean.hours.retained"], "24", "KEEP_LATEST_BY_HOURS: the same by hours";
+    CLEAN_VERSIONS = "hoodie.cleaner.fileversions.retained" ["hoodie.clean.fileversions.retained"], "3", "KEEP_LATEST_FILE_VERSIONS: slices of each file group that stay";
+    CLEAN_MAX_COMMITS = "hoodie.clean.max.commits" ["hoodie.clean.trigger.max.commits"], "1", "commits after a clean from which on the next is looked for";
+    CLEAN_INCREMENTAL = "hoodie.cleaner.incremental.mode" ["hoodie.clean.incremental.enabled"], "true", "look only at partitions that were written to since the last clean";
+    CLEAN_MULTIPLE = "hoodie.clean.allow.multiple" ["hoodie.clean.multiple.enabled"], "false", "plan a clean also where one is pending that cannot be finished now";
+    CLEAN_PARALLELISM = "hoodie.cleaner.parallelism" ["hoodie.clean.parallelism"], "200", "folders listed, or files deleted, at a time by a clean; 32 at most";
     METRICS_ON = "hoodie.metrics.on", "false", "serve /metrics, /healthz and /readyz over HTTP";
     METRICS_REPORTER = "hoodie.metrics.reporter.type", "PROMETHEUS", "PROMETHEUS (in Hudi GRAPHITE, which is not done)";
     METRICS_HOST = "hoodie.metrics.prometheus.host", "0.0.0.0", "ours: address to serve them on";
@@ -175,9 +185,10 @@ keys! {
 /// Keys that are accepted with the value we act by, and refused with any other: name, value, what to do.
 pub(super) const FIXED: &[(&str, &str, &str)] = &[
     ("hoodie.metadata.enable", "false", "the metadata table is not maintained yet"),
-    ("hoodie.clean.automatic", "false", "cleaning is not done yet: run it from Spark"),
-    ("hoodie.clean.async", "false", "cleaning is not done yet: run it from Spark"),
     ("hoodie.archive.async", "false", "archiving follows each commit, or `hudi-streamer archive` does it"),
+    ("hoodie.clean.trigger.strategy", "NUM_COMMITS", "a clean is due after hoodie.clean.max.commits"),
+    ("hoodie.cleaner.delete.bootstrap.base.file", "false", "bootstrapped tables are not done"),
+    ("hoodie.clean.delete.bootstrap.base.file", "false", "bootstrapped tables are not done"),
     ("hoodie.log.compaction.inline", "false", "log compaction is not done: compaction folds logs into base files"),
     ("hoodie.log.compaction.enable", "false", "log compaction is not done: compaction folds logs into base files"),
     (
@@ -217,7 +228,6 @@ pub(super) const FIXED: &[(&str, &str, &str)] = &[
     ),
     ("hoodie.streamer.sample.writes.enabled", "false", "record sizes come from the timeline"),
     ("hoodie.datasource.write.insert.drop.duplicates", "false", "use --filter-dupes"),
-    ("hoodie.clean.async.enabled", "false", "cleaning is not done yet: run it from Spark"),
     ("hoodie.datasource.clustering.inline.enable", "false", "clustering is not done yet: run it from Spark"),
     ("hoodie.datasource.clustering.async.enable", "false", "clustering is not done yet: run it from Spark"),
     ("hoodie.partition.ttl.inline", "false", "partitions do not expire yet: drop them from Spark"),
@@ -346,8 +356,6 @@ const ORDERING: &str = "name the ordering field with --source-ordering-field";
 
 /// Keys that tune what is not done yet, by prefix, and what that is: accepted with a warning by name.
 pub(super) const LATER_PREFIXES: &[(&str, &str)] = &[
-    ("hoodie.cleaner.", "cleaning"),
-    ("hoodie.clean.", "cleaning"),
     ("hoodie.archive.limit.", "a limit to one run of archiving"),
     ("hoodie.clustering.", "clustering"),
     ("hoodie.metadata.", "the metadata table"),

@@ -2,6 +2,7 @@
 
 mod archive;
 mod bad_records;
+mod clean;
 mod compaction;
 mod concurrency;
 mod index;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 mod positions;
 
+pub(super) use clean::PolicyKind;
 pub use compaction::load_compaction;
 pub use inspect::load_inspect;
 pub use positions::load_positions;
@@ -78,6 +80,7 @@ impl<'a> Loader<'a> {
         let concurrency = self.concurrency();
         self.several_writers_are_not_done(&concurrency);
         let archive = self.archive();
+        let clean = self.clean();
         let run = self.run();
         let metrics = self.metrics();
         let checkpoint = CheckpointConfig {
@@ -112,6 +115,7 @@ impl<'a> Loader<'a> {
             compaction,
             concurrency,
             archive,
+            clean,
             checkpoint,
             run,
             metrics,

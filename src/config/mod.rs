@@ -6,6 +6,7 @@
 
 mod archive;
 mod choices;
+mod clean;
 mod compaction;
 mod concurrency;
 mod error;
@@ -22,6 +23,7 @@ mod service;
 mod storage;
 
 pub use archive::ArchiveConfig;
+pub use clean::*;
 pub use compaction::*;
 pub use concurrency::*;
 pub use error::{Error, Problem, Result};

@@ -29,6 +29,7 @@ pub struct StreamerConfig {
     pub compaction: super::CompactionConfig,
     pub concurrency: super::ConcurrencyConfig,
     pub archive: super::ArchiveConfig,
+    pub clean: super::CleanConfig,
     pub checkpoint: CheckpointConfig,
     pub run: RunConfig,
     /// `None`: off.

@@ -50,6 +50,9 @@ macro_rules! timeline_record {
 mod savepoint;
 
 pub use savepoint::{RestoreMetadata, RestorePlan, SavepointMetadata, SavepointPartition};
+mod clean;
+
+pub use clean::{ActionInstant, CleanFile, CleanMetadata, CleanPlan, CleanedPartition};
 
 timeline_record!(RollbackPlan, "avro/HoodieRollbackPlan.avsc");
 timeline_record!(RollbackMetadata, "avro/HoodieRollbackMetadata.avsc");
@@ -259,5 +262,7 @@ mod tests {
         check::<SavepointMetadata>("HoodieSavepointMetadata");
         check::<RestorePlan>("HoodieRestorePlan");
         check::<RestoreMetadata>("HoodieRestoreMetadata");
+        check::<CleanPlan>("HoodieCleanerPlan");
+        check::<CleanMetadata>("HoodieCleanMetadata");
     }
 }

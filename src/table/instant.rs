@@ -1,6 +1,6 @@
 //! Instants: time, action, state, their file names, and the clock that draws new ones (timeline.md §4).
 
-use chrono::{NaiveDateTime, TimeDelta};
+use chrono::{DateTime, Local, NaiveDateTime, TimeDelta, Utc};
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -61,11 +61,20 @@ pub enum TimelineZone {
 
 impl TimelineZone {
     fn now(self) -> NaiveDateTime {
+        self.wall_clock(Utc::now())
+    }
+
+    fn wall_clock(self, moment: DateTime<Utc>) -> NaiveDateTime {
         match self {
-            TimelineZone::Local => chrono::Local::now().naive_local(),
-            TimelineZone::Utc => chrono::Utc::now().naive_utc(),
+            TimelineZone::Local => moment.with_timezone(&Local).naive_local(),
+            TimelineZone::Utc => moment.naive_utc(),
         }
     }
+}
+
+/// The instant that stands for a moment: not drawn, so that it may be anybody's.
+pub(super) fn at(zone: TimelineZone, moment: DateTime<Utc>) -> InstantTime {
+    InstantTime::of(zone.wall_clock(moment))
 }
 
 /// Draws an instant greater than `newest` and than any that this process has drawn for `table`, whatever the clock does

@@ -15,6 +15,7 @@ mod instant;
 pub mod log_file;
 mod marker;
 mod open;
+mod partition_files;
 mod properties;
 mod schema;
 mod summary;
@@ -27,15 +28,17 @@ pub(crate) mod tests;
 
 pub use archived::{ArchiveEntry, ArchiveRecords, ArchiveTail, ArchivedCommit, ArchivedInstant};
 pub use avro::{
-    ClusteringGroup, ClusteringPlan, ClusteringStrategy, CompactionOperation, CompactionPlan, CompactionStrategy,
-    InstantInfo, RequestedReplace, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition, RollbackPlan,
-    RollbackRequest, SavepointMetadata, SavepointPartition, SliceInfo, TimelineRecord,
+    ActionInstant, CleanFile, CleanMetadata, CleanPlan, CleanedPartition, ClusteringGroup, ClusteringPlan,
+    ClusteringStrategy, CompactionOperation, CompactionPlan, CompactionStrategy, InstantInfo, RequestedReplace,
+    RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest,
+    SavepointMetadata, SavepointPartition, SliceInfo, TimelineRecord,
 };
 pub use commit_metadata::{CommitMetadata, CompactionTotals, LogStat, WriteStat};
 pub use error::{Error, Result};
 pub use file_name::{LogFileName, parse_base_file};
 pub use instant::{Action, Instant, InstantTime, State, TimelineZone};
 pub use marker::{Marker, MarkerType, Markers};
+pub use partition_files::{PartitionFiles, SliceFiles};
 pub use properties::{COPY_ON_WRITE, MERGE_ON_READ, NewTable, TableProperties, keys};
 pub use summary::{CommitSummary, Summaries};
 pub use timeline::Timeline;
@@ -99,8 +102,16 @@ impl Table {
 
     /// A new instant, greater than any on `timeline` and than any this process has drawn for the table.
     pub fn new_instant(&self, timeline: &Timeline) -> InstantTime {
-        let zone = self.zone_override.unwrap_or_else(|| self.properties.timeline_zone());
-        instant::draw(&self.storage.absolute(""), zone, timeline.newest())
+        instant::draw(&self.storage.absolute(""), self.zone(), timeline.newest())
+    }
+
+    /// A moment as the table's instants say it, to compare them by time.
+    pub fn instant_at(&self, moment: chrono::DateTime<chrono::Utc>) -> InstantTime {
+        instant::at(self.zone(), moment)
+    }
+
+    fn zone(&self) -> TimelineZone {
+        self.zone_override.unwrap_or_else(|| self.properties.timeline_zone())
     }
 
     /// What a write of rows is on this table's timeline.
@@ -211,6 +222,12 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// What a completed savepoint keeps.
+    pub async fn savepoint(&self, instant: &Instant) -> Result<SavepointMetadata> {
+        let bytes = self.read_instant(instant).await?;
+        SavepointMetadata::from_file(&bytes).map_err(|why| self.malformed(instant, why))
     }
 
     fn malformed(&self, instant: &Instant, why: String) -> Error {

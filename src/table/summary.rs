@@ -1,7 +1,7 @@
 //! Completed commits without their files: what rounds ask again and again, and a job of many rounds reads once.
 
 use super::{Action, CommitMetadata, Instant, InstantTime, Result, State, Table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Commits that are remembered: more than are asked for on any timeline that is archived.
@@ -15,6 +15,8 @@ pub struct CommitSummary {
     /// Bytes and rows that went into base files.
     pub base_bytes: u64,
     pub base_rows: u64,
+    /// Those written to, and those in which file groups were replaced.
+    pub partitions: BTreeSet<String>,
 }
 
 /// Summaries that have been read. What an instant's completed file says never changes, so that they hold as long as the
@@ -49,8 +51,10 @@ impl CommitSummary {
         let sums = in_base_files.fold((0u64, 0u64), |(bytes, rows), stat| {
             (bytes.saturating_add(stat.total_write_bytes), rows.saturating_add(stat.num_writes))
         });
-        metadata.partition_to_write_stats = BTreeMap::new();
-        CommitSummary { metadata, base_bytes: sums.0, base_rows: sums.1 }
+        let written = std::mem::take(&mut metadata.partition_to_write_stats).into_keys();
+        let replaced = metadata.partition_to_replace_file_ids.iter().flat_map(|replaced| replaced.keys().cloned());
+        let partitions = written.chain(replaced).collect();
+        CommitSummary { metadata, base_bytes: sums.0, base_rows: sums.1, partitions }
     }
 }
 

@@ -71,6 +71,11 @@ impl Timeline {
         self.start().is_some_and(|start| time < start)
     }
 
+    /// Whether what was written then has left the timeline, and nobody can tell any more where.
+    pub fn starts_after(&self, time: &InstantTime) -> bool {
+        self.start().is_none_or(|start| time < start)
+    }
+
     fn start(&self) -> Option<&InstantTime> {
         let first = self.completed_writes().map(|i| &i.time).find(|time| !self.is_savepointed(time));
         first.or(self.last_completed_write().map(|i| &i.time))

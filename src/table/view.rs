@@ -4,14 +4,14 @@
 mod tests;
 
 use super::file_name::{LogFileName, parse_base_file};
-use super::{Action, InstantTime, RequestedReplace, Result, State, Table, Timeline};
+use super::{Action, CompactionOperation, InstantTime, RequestedReplace, Result, SliceInfo, State, Table, Timeline};
 use super::{Error, TimelineRecord, in_folder, name_of};
 use crate::storage::{self, FileInfo};
 use futures::stream::{StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Folders listed, or timeline files read, at a time.
-const CONCURRENCY: usize = 32;
+pub(super) const CONCURRENCY: usize = 32;
 
 /// `<fileId>_<writeToken>_<instant>.parquet`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,10 +176,11 @@ impl Slicer {
         let of_then = last.map(|last| timeline.until(last));
         let then = of_then.as_ref().unwrap_or(timeline);
         let (replaced, pending_clustering, pending_compactions) = tokio::try_join!(
-            replaced_groups(table, then),
+            table.replaced_groups(then),
             clustering_groups(table, then),
             compaction_groups(table, then)
         )?;
+        let replaced = replaced.into_keys().collect();
         let (timeline, last) = (timeline.clone(), last.cloned());
         Ok(Slicer { timeline, last, replaced, pending_clustering, pending_compactions })
     }
@@ -203,7 +204,7 @@ struct Files {
 }
 
 /// Makes slices of files, by the instants that count.
-struct Slicing<'a> {
+pub(super) struct Slicing<'a> {
     timeline: &'a Timeline,
     /// What is newer is no part of the view.
     last: Option<&'a InstantTime>,
@@ -213,13 +214,13 @@ struct Slicing<'a> {
 }
 
 impl<'a> Slicing<'a> {
-    fn new(timeline: &'a Timeline, last: Option<&'a InstantTime>) -> Slicing<'a> {
+    pub fn new(timeline: &'a Timeline, last: Option<&'a InstantTime>) -> Slicing<'a> {
         let compactions = timeline.pending(Action::Compaction).map(|i| &i.time).collect();
         Slicing { timeline, last, compactions, valid: HashMap::new() }
     }
 
     /// Whether a slice on this base instant is one. (The blocks of its log files count by their own instants.)
-    fn counts(&mut self, time: &InstantTime) -> bool {
+    pub fn counts(&mut self, time: &InstantTime) -> bool {
         if let Some(known) = self.valid.get(time) {
             return *known;
         }
@@ -295,46 +296,63 @@ fn slice(
     })
 }
 
-/// What completed replacecommits of the active timeline hide. (Archived ones hide nothing: a replacecommit is archived
-/// only when its replaced files are gone.)
-async fn replaced_groups(table: &Table, timeline: &Timeline) -> Result<BTreeSet<FileGroupId>> {
-    let reads = timeline.completed_replacements().map(|instant| table.commit_summary(instant));
-    let mut replaced = BTreeSet::new();
-    let mut reads = futures::stream::iter(reads).buffer_unordered(CONCURRENCY);
-    while let Some(summary) = reads.try_next().await? {
-        for (partition, file_ids) in summary.metadata.partition_to_replace_file_ids.iter().flatten() {
-            replaced.extend(file_ids.iter().map(|id| (partition.clone(), id.clone())));
-        }
-    }
-    Ok(replaced)
-}
-
 async fn clustering_groups(table: &Table, timeline: &Timeline) -> Result<BTreeSet<FileGroupId>> {
-    let mut groups = BTreeSet::new();
-    for instant in timeline.pending(Action::ReplaceCommit) {
-        let Some(plan) = table.requested_replace(instant).await?.and_then(|r| r.clustering_plan) else { continue };
-        let slices = plan.input_groups.into_iter().flatten().flat_map(|g| g.slices.unwrap_or_default());
-        groups.extend(slices.filter_map(|s| Some((s.partition_path.unwrap_or_default(), s.file_id?))));
-    }
-    Ok(groups)
+    let slices = table.pending_clustering_slices(timeline).await?.into_iter();
+    Ok(slices.filter_map(|s| Some((s.partition_path.unwrap_or_default(), s.file_id?))).collect())
 }
 
-/// The groups in the plans of compactions that wait or run, which is the same to everybody else. A plan that has been
-/// taken back since the timeline was read is none.
 async fn compaction_groups(table: &Table, timeline: &Timeline) -> Result<BTreeMap<FileGroupId, InstantTime>> {
-    let mut groups = BTreeMap::new();
-    for instant in timeline.pending(Action::Compaction) {
-        let plan = match table.compaction_plan(instant).await {
-            Err(Error::Storage(storage::Error::NotFound { .. })) if instant.state == State::Requested => continue,
-            plan => plan?,
-        };
-        let operations = plan.operations.into_iter().flatten().filter_map(|operation| operation.group());
-        groups.extend(operations.map(|group| (group, instant.time.clone())));
-    }
-    Ok(groups)
+    let operations = table.pending_compaction_operations(timeline).await?.into_iter();
+    Ok(operations.filter_map(|(instant, operation)| Some((operation.group()?, instant))).collect())
 }
 
 impl Table {
+    /// What completed replacecommits of the active timeline hide, and since when. (Archived ones hide nothing: a
+    /// replacecommit is archived only when its replaced files are gone.)
+    pub async fn replaced_groups(&self, timeline: &Timeline) -> Result<BTreeMap<FileGroupId, InstantTime>> {
+        let read = |instant: &super::Instant| {
+            let instant = instant.clone();
+            async move { Ok::<_, Error>((self.commit_summary(&instant).await?, instant.time)) }
+        };
+        let mut replaced = BTreeMap::new();
+        let mut reads = futures::stream::iter(timeline.completed_replacements().map(read)).buffered(CONCURRENCY);
+        while let Some((summary, time)) = reads.try_next().await? {
+            for (partition, file_ids) in summary.metadata.partition_to_replace_file_ids.iter().flatten() {
+                for id in file_ids {
+                    replaced.entry((partition.clone(), id.clone())).or_insert_with(|| time.clone());
+                }
+            }
+        }
+        Ok(replaced)
+    }
+
+    /// What clustering that waits or runs is going to read.
+    pub async fn pending_clustering_slices(&self, timeline: &Timeline) -> Result<Vec<SliceInfo>> {
+        let mut slices = Vec::new();
+        for instant in timeline.pending(Action::ReplaceCommit) {
+            let Some(plan) = self.requested_replace(instant).await?.and_then(|r| r.clustering_plan) else { continue };
+            slices.extend(plan.input_groups.into_iter().flatten().flat_map(|g| g.slices.unwrap_or_default()));
+        }
+        Ok(slices)
+    }
+
+    /// What compactions that wait or run, which is the same to everybody else, are going to read; with their instants. A plan
+    /// that has been taken back since the timeline was read is none.
+    pub async fn pending_compaction_operations(
+        &self,
+        timeline: &Timeline,
+    ) -> Result<Vec<(InstantTime, CompactionOperation)>> {
+        let mut operations = Vec::new();
+        for instant in timeline.pending(Action::Compaction) {
+            let plan = match self.compaction_plan(instant).await {
+                Err(Error::Storage(storage::Error::NotFound { .. })) if instant.state == State::Requested => continue,
+                plan => plan?,
+            };
+            operations.extend(plan.operations.into_iter().flatten().map(|operation| (instant.time.clone(), operation)));
+        }
+        Ok(operations)
+    }
+
     /// The plan of a replacecommit; `None` where the file is missing or empty (old writers of insert_overwrite).
     pub async fn requested_replace(&self, instant: &super::Instant) -> Result<Option<RequestedReplace>> {
         let requested = instant.in_state(State::Requested);

@@ -3,6 +3,7 @@
 use super::*;
 
 mod archive;
+mod clean;
 mod compaction;
 mod index;
 mod registry;
@@ -150,7 +151,6 @@ fn settings_that_would_change_the_table_are_refused_by_name() {
     let cases: &[(&str, &str, &[&str])] = &[
         // Accepted with the value we act by only.
         ("hoodie.metadata.enable=true", "config-unsupported", &["false"]),
-        ("hoodie.clean.automatic=true", "config-unsupported", &["Spark"]),
         ("hoodie.populate.meta.fields=false", "config-unsupported", &["true"]),
         ("hoodie.write.concurrency.mode=NON_BLOCKING_CONCURRENCY_CONTROL", "config-unsupported", &["single_writer"]),
         ("hoodie.combine.before.upsert=false", "config-unsupported", &["true"]),
@@ -227,7 +227,6 @@ fn settings_without_effect_are_told() {
         ("hoodie.upsert.shuffle.parallelism=200", "change nothing"),
         ("hoodie.embed.timeline.server=false", "change nothing"),
         ("hoodie.logfile.to.parquet.compression.ratio=0.35", "change nothing"),
-        ("hoodie.cleaner.commits.retained=10", "cleaning"),
         ("hoodie.streamer.source.kafka.topic=t", "Kafka"),
         ("auto.reset.offsets=earliest", "Kafka client"),
         ("a.b=1,hoodie.c=2", "Kafka client"),
