@@ -103,6 +103,7 @@ pub struct CompactConfig {
     /// `--target-table`, where given: must be the table's own name.
     pub table_name: Option<String>,
     pub storage: StorageConfig,
+    pub concurrency: super::ConcurrencyConfig,
     pub compaction: CompactionConfig,
     pub write: WriteConfig,
     pub index: IndexConfig,

@@ -48,6 +48,7 @@ pub struct ServiceConfig {
     /// `--target-table`, where given: must be the table's own name.
     pub table_name: Option<String>,
     pub storage: super::StorageConfig,
+    pub concurrency: super::ConcurrencyConfig,
     /// `--log-json`
     pub log_json: bool,
     pub warnings: Vec<String>,

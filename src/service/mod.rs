@@ -4,6 +4,7 @@
 
 mod compaction;
 pub mod lock;
+mod owner;
 mod rollback;
 
 pub use compaction::{Compactor, Looked};

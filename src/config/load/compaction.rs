@@ -32,6 +32,7 @@ impl Loader<'_> {
             base_path: flag("--target-base-path").unwrap_or_default(),
             table_name: flag("--target-table"),
             storage: self.storage(),
+            concurrency: self.concurrency(),
             compaction: self.compaction_in(CompactionMode::Off, write.workers),
             index: self.index(),
             write,

@@ -20,6 +20,7 @@ impl Loader<'_> {
             base_path: flag("--target-base-path").unwrap_or_default(),
             table_name: flag("--target-table"),
             storage: self.storage(),
+            concurrency: self.concurrency(),
             log_json: self.raw.has("--log-json"),
             warnings: self.raw.warnings.iter().cloned().chain(self.settings.warnings).collect(),
         };

@@ -5,6 +5,7 @@ use super::*;
 mod archive;
 mod clean;
 mod compaction;
+mod concurrency;
 mod index;
 mod registry;
 mod storage;

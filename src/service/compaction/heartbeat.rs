@@ -3,17 +3,15 @@
 //! The file is Hudi's heartbeat (table-services.md §7.3), which is empty there. Ours names the process, so that one that
 //! died on this machine need not be waited for.
 
+use crate::service::owner::{self, Owner};
 use crate::service::rollback::{HEARTBEAT_EXPIRES_MS, HEARTBEATS};
 use crate::service::{Error, Result};
 use crate::storage::{self, Storage};
 use crate::table::InstantTime;
 use bytes::Bytes;
-use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 /// `hoodie.client.heartbeat.interval_in_ms`, Hudi 0.15.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -28,8 +26,7 @@ const GIVEN_UP: &str = "given-up";
 pub(super) struct Heartbeat {
     storage: Storage,
     instant: InstantTime,
-    owner: String,
-    id: Living,
+    owner: Owner,
     beating: JoinHandle<()>,
     /// Last sign of the dead one whose place this one has taken, milliseconds since 1970.
     before: Option<i64>,
@@ -38,11 +35,10 @@ pub(super) struct Heartbeat {
 impl Heartbeat {
     /// Refuses where somebody else's is alive. `lost`: to be cancelled when somebody else takes this one for dead.
     pub(super) async fn begin(storage: &Storage, instant: &InstantTime, lost: CancellationToken) -> Result<Heartbeat> {
-        let id = Living::new();
-        let owner = format!("{} {}", this_process(), id.0);
+        let owner = Owner::new();
         let path = path_of(instant);
         for _ in 0..TRIES {
-            let before = match storage.create(&path, Bytes::from(owner.clone())).await {
+            let before = match storage.create(&path, owner.text()).await {
                 Ok(()) => None,
                 Err(storage::Error::AlreadyExists { .. }) => match take_over(storage, instant, &owner).await? {
                     Some(before) => Some(before),
@@ -50,9 +46,9 @@ impl Heartbeat {
                 },
                 Err(error) => return Err(error.into()),
             };
-            let beating = tokio::spawn(beat(storage.clone(), path, owner.clone(), lost));
+            let beating = tokio::spawn(beat(storage.clone(), path, owner.text(), lost));
             let (storage, instant) = (storage.clone(), instant.clone());
-            return Ok(Heartbeat { storage, instant, owner, id, beating, before });
+            return Ok(Heartbeat { storage, instant, owner, beating, before });
         }
         Err(Error::CompactorAlive { instant: instant.to_string(), seconds: 0 })
     }
@@ -60,7 +56,7 @@ impl Heartbeat {
     /// A number that other attempts at the instant do not have: their files must never have one name.
     pub(super) fn attempt(&self) -> u32 {
         // Hudi takes the parts of a write token for Java's int.
-        self.id.0.as_u128() as u32 & 0x7fff_ffff
+        self.owner.id().as_u128() as u32 & 0x7fff_ffff
     }
 
     /// Whether an attempt that began then (milliseconds since 1970) was that of the dead one before this one.
@@ -71,7 +67,7 @@ impl Heartbeat {
     /// Fails where another process has taken this one for dead: what it does now must not be mixed with what we did.
     pub(super) async fn check(&self) -> Result<()> {
         match self.storage.get_opt(&path_of(&self.instant)).await? {
-            Some(owner) if owner == self.owner.as_bytes() => Ok(()),
+            Some(owner) if owner == self.owner.text() => Ok(()),
             _ => Err(Error::CompactionTaken { instant: self.instant.to_string() }),
         }
     }
@@ -98,41 +94,17 @@ impl Drop for Heartbeat {
     }
 }
 
-/// Ids of this process's heartbeats: a file of this process that has none of them is left over.
-static LIVING: Mutex<BTreeSet<Uuid>> = Mutex::new(BTreeSet::new());
-
-struct Living(Uuid);
-
-impl Living {
-    fn new() -> Living {
-        let id = Uuid::new_v4();
-        LIVING.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
-        Living(id)
-    }
-
-    fn is_one(id: &str) -> bool {
-        let living = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
-        id.parse().is_ok_and(|id| living.contains(&id))
-    }
-}
-
-impl Drop for Living {
-    fn drop(&mut self) {
-        LIVING.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
-    }
-}
-
 fn path_of(instant: &InstantTime) -> String {
     format!("{HEARTBEATS}/{instant}")
 }
 
-async fn beat(storage: Storage, path: String, owner: String, lost: CancellationToken) {
+async fn beat(storage: Storage, path: String, owner: Bytes, lost: CancellationToken) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         // A beat that fails is made good by the next one; the owner looks before it commits.
         match storage.get_opt(&path).await {
-            Ok(Some(found)) if found == owner.as_bytes() => {
-                if let Err(e) = storage.put(&path, Bytes::from(owner.clone())).await {
+            Ok(Some(found)) if found == owner => {
+                if let Err(e) = storage.put(&path, owner.clone()).await {
                     tracing::warn!(error = %e, "heartbeat of a compaction failed; the next one is in a minute");
                 }
             }
@@ -143,45 +115,18 @@ async fn beat(storage: Storage, path: String, owner: String, lost: CancellationT
 }
 
 /// Makes a dead executor's heartbeat `owner`'s, and says when it beat last. `None`: it has gone, or is another's by now.
-async fn take_over(storage: &Storage, instant: &InstantTime, owner: &str) -> Result<Option<i64>> {
+async fn take_over(storage: &Storage, instant: &InstantTime, owner: &Owner) -> Result<Option<i64>> {
     let path = path_of(instant);
     let Some(found) = storage.get_opt(&path).await? else { return Ok(None) };
-    let Some((beat_ms, silent_ms)) = silence(storage, &path).await? else { return Ok(None) };
-    let alive = is_alive(&String::from_utf8_lossy(&found)).unwrap_or(silent_ms < HEARTBEAT_EXPIRES_MS);
+    let Some((beat_ms, silent_ms)) = owner::silence(storage, &path).await? else { return Ok(None) };
+    let text = String::from_utf8_lossy(&found);
+    let given_up = text.split(' ').next() == Some(GIVEN_UP);
+    let alive = !given_up && owner::is_alive(&text).unwrap_or(silent_ms < HEARTBEAT_EXPIRES_MS);
     if alive {
         return Err(Error::CompactorAlive { instant: instant.to_string(), seconds: silent_ms / 1000 });
     }
-    // Of two that find it dead, the one with the claim looks again, and writes.
-    let claim = format!("{path}.claim");
-    match storage.create(&claim, Bytes::from(owner.to_string())).await {
-        Ok(()) => {}
-        Err(storage::Error::AlreadyExists { .. }) => {
-            if silence(storage, &claim).await?.is_some_and(|(_, silent_ms)| silent_ms >= HEARTBEAT_EXPIRES_MS) {
-                storage.delete(&claim).await?;
-            }
-            return Ok(None);
-        }
-        Err(e) => return Err(e.into()),
-    }
-    let taken = replace(storage, &path, &found, owner).await;
-    storage.delete(&claim).await?;
-    Ok(taken?.then_some(beat_ms))
-}
-
-async fn replace(storage: &Storage, path: &str, found: &[u8], owner: &str) -> Result<bool> {
-    let unchanged = storage.get_opt(path).await?.is_some_and(|now| now == found);
-    if unchanged {
-        storage.put(path, Bytes::from(owner.to_string())).await?;
-    }
-    Ok(unchanged)
-}
-
-/// When a heartbeat was last written, and how long ago that is, in milliseconds.
-async fn silence(storage: &Storage, path: &str) -> Result<Option<(i64, i64)>> {
-    let listed = storage.list(HEARTBEATS).await?.files;
-    let file = listed.iter().find(|file| file.path == path);
-    let now = chrono::Utc::now().timestamp_millis();
-    Ok(file.map(|file| (file.modified_ms, now.saturating_sub(file.modified_ms))))
+    let taken = owner::replace(storage, &path, &found, owner.text()).await?;
+    Ok(taken.then_some(beat_ms))
 }
 
 /// Removes the heartbeats of compactions that are completed: their executors died right after.
@@ -192,46 +137,6 @@ pub(super) async fn remove_stale(storage: &Storage, is_done: impl Fn(&InstantTim
         }
     }
     Ok(())
-}
-
-/// `<boot> <process id space> <process id> <start time>`: what no other process has, on this machine or elsewhere.
-fn this_process() -> String {
-    let place = place().unwrap_or_else(|| "- -".to_string());
-    let id = std::process::id();
-    format!("{place} {id} {}", started(id).unwrap_or_default())
-}
-
-/// `None`: a process of another machine or container, of which nothing can be known from here.
-fn is_alive(owner: &str) -> Option<bool> {
-    let [boot, space, process, start, id, ..] = owner.split(' ').collect::<Vec<_>>()[..] else { return None };
-    if boot == GIVEN_UP {
-        return Some(false);
-    }
-    if place()? != format!("{boot} {space}") {
-        return None;
-    }
-    let process = process.parse().ok()?;
-    let runs = started(process).is_some_and(|now| now.to_string() == start);
-    Some(runs && (process != std::process::id() || Living::is_one(id)))
-}
-
-/// This run of the machine, and the space that process ids are unique in.
-fn place() -> Option<String> {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let space = std::fs::read_link("/proc/self/ns/pid").ok()?;
-    Some(format!("{} {}", boot.trim(), space.to_str()?.replace(' ', "")))
-}
-
-/// When a living process started, in clock ticks since the machine did (`proc(5)`, field 22 of `stat`).
-fn started(process: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may hold anything; a zombie is dead.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split(' ');
-    if fields.next()? == "Z" {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -300,7 +205,8 @@ mod tests {
         let (_folder, storage) = storage();
         let first = begin(&storage).await.expect("nobody else");
         // As if it had been another process, which has ended since: no process has this start.
-        let place = first.owner.rsplitn(3, ' ').last().expect("words");
+        let owner = first.owner.to_string();
+        let place = owner.rsplitn(3, ' ').last().expect("words");
         let dead = format!("{place} never x");
         storage.put(&path_of(&instant()), Bytes::from(dead)).await.expect("put");
         let second = begin(&storage).await.expect("the first is dead");
@@ -312,7 +218,6 @@ mod tests {
     async fn nothing_is_known_of_other_machines() {
         let (_folder, storage) = storage();
         for owner in ["", "other-boot pid:[1] 1 5"] {
-            assert_eq!(is_alive(owner), None, "{owner}");
             storage.put(&path_of(&instant()), Bytes::from(owner)).await.expect("put");
             let young = begin(&storage).await.err().expect("it may be alive");
             assert_eq!(young.code(), "service-compactor-alive", "{owner}");

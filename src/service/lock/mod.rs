@@ -12,7 +12,12 @@
 //! go on as if it still held it; Hudi's writers have the same window. Instants are created exclusively, so that even then
 //! nobody overwrites another's; what may be missed is a conflict between two writes to one file group.
 
+mod file;
 mod local;
+mod object;
+#[cfg(test)]
+mod tests;
+mod zookeeper;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +26,10 @@ use async_trait::async_trait;
 
 use crate::config::{ConcurrencyConfig, LockConfig, LockProvider};
 use crate::storage::Storage;
+use file::FileLock;
 use local::{Local, Turn};
+use object::ObjectLock;
+use zookeeper::ZooKeeper;
 
 /// A wait that is longer than this is told, and then each time that as much has gone by.
 const LONG: Duration = Duration::from_secs(30);
@@ -45,7 +53,6 @@ trait Provider: Send + Sync {
 }
 
 /// What came of a try.
-#[allow(dead_code)]
 enum Answer {
     Got(Box<dyn Grip>),
     /// Somebody else has it; who, as far as can be known, and what to do if that one is dead.
@@ -113,18 +120,12 @@ impl Locks {
     /// Of the table at the root of `storage`.
     pub fn open(config: &ConcurrencyConfig, storage: &Storage, table_name: &str) -> Result<Locks> {
         let Some(config) = &config.lock else { return Ok(Locks::none()) };
-        let _ = table_name;
         let table = storage.absolute("");
-        let name = table.clone();
-        let provider: Option<Box<dyn Provider>> = match &config.provider {
-            LockProvider::InProcess => None,
-            LockProvider::ZooKeeper(_) | LockProvider::FileSystem(_) | LockProvider::Storage(_) => {
-                return Err(Error::Unsuitable {
-                    provider: "this lock provider",
-                    table,
-                    why: "it is not done yet".into(),
-                });
-            }
+        let (name, provider): (String, Option<Box<dyn Provider>>) = match &config.provider {
+            LockProvider::InProcess => (storage.display(""), None),
+            LockProvider::ZooKeeper(config) => of(ZooKeeper::new(config, table_name), ZooKeeper::name),
+            LockProvider::FileSystem(config) => of(FileLock::new(config, storage)?, FileLock::name),
+            LockProvider::Storage(config) => of(ObjectLock::new(config, storage)?, ObjectLock::name),
         };
         Ok(Locks(Some(Arc::new(Lock { local: Local::of(&table), name, config: config.clone(), provider }))))
     }
@@ -141,6 +142,10 @@ impl Locks {
             Some(lock) => lock.lock(doing).await,
         }
     }
+}
+
+fn of<P: Provider + 'static>(provider: P, name: impl Fn(&P) -> String) -> (String, Option<Box<dyn Provider>>) {
+    (name(&provider), Some(Box::new(provider)))
 }
 
 impl Lock {

@@ -1,0 +1,153 @@
+//! Whose a file is that says "I am at work", and how one that a dead process left is taken over.
+//!
+//! A process names itself so that another one on this machine can see whether it runs still; of one on another machine
+//! nothing is known but how long it has been silent.
+
+use crate::service::rollback::HEARTBEAT_EXPIRES_MS;
+use crate::storage::{Error, Result, Storage};
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use uuid::Uuid;
+
+/// Ids of this process's owners that live: a file of this process that has none of them is left over.
+static LIVING: Mutex<BTreeSet<Uuid>> = Mutex::new(BTreeSet::new());
+
+/// Shown: `<boot> <process id space> <process id> <start time> <id>`, which nothing else has, on this machine or elsewhere.
+pub(super) struct Owner {
+    process: String,
+    id: Uuid,
+}
+
+impl Owner {
+    pub fn new() -> Owner {
+        let id = Uuid::new_v4();
+        LIVING.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        Owner { process: this_process(), id }
+    }
+
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    pub fn text(&self) -> Bytes {
+        Bytes::from(self.to_string())
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.process, self.id)
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        LIVING.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+/// Whether the owner of that text is at work. `None`: it is of another machine or container, of which nothing can be known
+/// from here.
+pub(super) fn is_alive(owner: &str) -> Option<bool> {
+    let [boot, space, process, start, id, ..] = owner.split(' ').collect::<Vec<_>>()[..] else { return None };
+    if place()? != format!("{boot} {space}") {
+        return None;
+    }
+    let process = process.parse().ok()?;
+    let runs = started(process).is_some_and(|now| now.to_string() == start);
+    Some(runs && (process != std::process::id() || is_living(id)))
+}
+
+fn is_living(id: &str) -> bool {
+    let living = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
+    id.parse().is_ok_and(|id| living.contains(&id))
+}
+
+/// Makes a file `new` whose content `found` has shown it to be a dead one's: of several that find it so, one succeeds.
+pub(super) async fn replace(storage: &Storage, path: &str, found: &[u8], new: Bytes) -> Result<bool> {
+    // The one with the claim looks again, and writes.
+    let claim = format!("{path}.claim");
+    match storage.create(&claim, new.clone()).await {
+        Ok(()) => {}
+        Err(Error::AlreadyExists { .. }) => {
+            if silence(storage, &claim).await?.is_some_and(|(_, silent_ms)| silent_ms >= HEARTBEAT_EXPIRES_MS) {
+                storage.delete(&claim).await?;
+            }
+            return Ok(false);
+        }
+        Err(e) => return Err(e),
+    }
+    let replaced = replace_unchanged(storage, path, found, new).await;
+    storage.delete(&claim).await?;
+    replaced
+}
+
+async fn replace_unchanged(storage: &Storage, path: &str, found: &[u8], new: Bytes) -> Result<bool> {
+    let unchanged = storage.get_opt(path).await?.is_some_and(|now| now == found);
+    if unchanged {
+        storage.put(path, new).await?;
+    }
+    Ok(unchanged)
+}
+
+/// When a file was last written (milliseconds since 1970), and how many milliseconds ago that is. `None`: it has gone.
+pub(super) async fn silence(storage: &Storage, path: &str) -> Result<Option<(i64, i64)>> {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let listed = storage.list(folder).await?.files;
+    let file = listed.iter().find(|file| file.path == path);
+    let now = chrono::Utc::now().timestamp_millis();
+    Ok(file.map(|file| (file.modified_ms, now.saturating_sub(file.modified_ms))))
+}
+
+fn this_process() -> String {
+    let place = place().unwrap_or_else(|| "- -".to_string());
+    let id = std::process::id();
+    format!("{place} {id} {}", started(id).unwrap_or_default())
+}
+
+/// This run of the machine, and the space that process ids are unique in.
+fn place() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let space = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), space.to_str()?.replace(' ', "")))
+}
+
+/// When a living process started, in clock ticks since the machine did (`proc(5)`, field 22 of `stat`).
+fn started(process: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in brackets, may hold anything; a zombie is dead.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    if fields.next()? == "Z" {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+/// The machine's name and the process, for messages: `host, process 7`.
+pub(super) fn shown() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = if name.trim().is_empty() { "this machine" } else { name.trim() };
+    format!("{name}, process {}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_known_to_live_as_long_as_it_does() {
+        let owner = Owner::new();
+        let text = owner.to_string();
+        assert_eq!(is_alive(&text), Some(true));
+        drop(owner);
+        assert_eq!(is_alive(&text), Some(false));
+        for (unknown, why) in
+            [("", "no owner"), ("other-boot pid:[1] 1 5 x", "another machine"), ("- - 1 5", "too short")]
+        {
+            assert_eq!(is_alive(unknown), None, "{why}");
+        }
+    }
+}
