@@ -2,11 +2,13 @@
 //!
 //! Sees tables and storage, never a source. Invariant: every service can be run again after a crash at any point.
 
+mod archive;
 mod compaction;
 pub mod lock;
 mod owner;
 mod rollback;
 
+pub use archive::{Archived, Archiver, Hold};
 pub use compaction::{Compactor, Looked};
 pub use rollback::{RolledBack, rollback, rollback_compaction, rollback_failed_writes};
 
@@ -41,6 +43,8 @@ pub enum Error {
     CompletedWrite { rollback: String, instant: String },
     #[error("roll back {instant}: the metadata table is on and would be left stale; disable it first")]
     MetadataTable { instant: String },
+    #[error("archive {instant}: it is gone: another process archives the table too; the next run goes on")]
+    ArchivedElsewhere { instant: String },
     /// A bug here.
     #[error("{doing}: {why}")]
     Panicked { doing: &'static str, why: String },
@@ -106,6 +110,7 @@ impl Error {
             Error::WriterAlive { .. } => "service-rollback-writer-alive",
             Error::CompletedWrite { .. } => "service-rollback-completed-write",
             Error::MetadataTable { .. } => "service-rollback-metadata-table",
+            Error::ArchivedElsewhere { .. } => "service-archived-elsewhere",
             Error::Panicked { .. } => "service-panicked",
             Error::RollbackPlan { .. } => "service-rollback-plan",
             Error::WriteOpen { .. } => "service-compaction-write-open",

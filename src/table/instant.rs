@@ -151,7 +151,7 @@ impl Action {
 
     /// What it is once completed: a compaction completes as a commit, so both are states of one instant
     /// (`HoodieInstant.getComparableAction` 0.15).
-    pub(super) fn comparable(self) -> Action {
+    pub fn comparable(self) -> Action {
         match self {
             Action::Compaction => Action::Commit,
             Action::LogCompaction => Action::DeltaCommit,

@@ -211,6 +211,12 @@ impl Table {
         !self.properties.metadata_partitions().is_empty()
     }
 
+    /// The active timeline of the metadata table.
+    pub async fn metadata_table_timeline(&self) -> Result<Timeline> {
+        let names = self.storage.names(&in_folder(METADATA_TABLE, META_FOLDER)).await?;
+        Ok(Timeline::from_file_names(names.iter().map(String::as_str)))
+    }
+
     /// Marker folders that completed writes and rollbacks have left behind (a crash right after): nobody needs them.
     pub async fn remove_stale_markers(&self, timeline: &Timeline) -> Result<()> {
         for folder in self.storage.list(marker::TEMP_FOLDER).await?.folders {
@@ -230,7 +236,7 @@ impl Table {
         SavepointMetadata::from_file(&bytes).map_err(|why| self.malformed(instant, why))
     }
 
-    fn malformed(&self, instant: &Instant, why: String) -> Error {
+    pub(crate) fn malformed(&self, instant: &Instant, why: String) -> Error {
         Error::TimelineFile { path: self.storage.display(&instant.path()), why }
     }
 }

@@ -40,20 +40,22 @@ pub struct ArchiveEntry {
 }
 
 impl ArchiveEntry {
+    /// The instant as it is archived: a completed one by its file's action, which of a compaction is `commit`.
+    pub fn as_archived(&self) -> Instant {
+        let Instant { time, action, state } = self.instant.clone();
+        Instant::new(time, if state == State::Completed { action.comparable() } else { action }, state)
+    }
+
     /// The record. The error says what is wrong with the content.
     pub(super) fn to_datum(&self) -> Result<Vec<u8>, String> {
         let (field, content) = match self.payload()? {
             Some((field, content)) => (field, content),
             None => ("", null()),
         };
-        let action = match (self.instant.action, self.instant.state) {
-            // The file of a completed one says what it has come to.
-            (action, State::Completed) => action.comparable(),
-            (action, _) => action,
-        };
+        let instant = self.as_archived();
         let plain = |name: &str| match name {
             "commitTime" => some(text(self.instant.time.as_str())),
-            "actionType" => some(text(action.as_str())),
+            "actionType" => some(text(instant.action.as_str())),
             "actionState" => some(text(state_name(self.instant.state))),
             "stateTransitionTime" => some(text(self.since.as_str())),
             // Alone among them with its null last, and left null by Hudi.

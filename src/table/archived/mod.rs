@@ -76,6 +76,17 @@ impl Table {
         Ok(files)
     }
 
+    /// The files of the active timeline, and when each was written, on the clock of the table's instants.
+    pub async fn timeline_files(&self) -> Result<Vec<(Instant, InstantTime)>> {
+        let listing = self.storage.list(META_FOLDER).await?;
+        let file = |file: FileInfo| {
+            let instant = Instant::parse(name_of(&file.path))?;
+            let moment = chrono::DateTime::from_timestamp_millis(file.modified_ms).unwrap_or_default();
+            Some((instant, self.instant_at(moment)))
+        };
+        Ok(listing.files.into_iter().filter_map(file).collect())
+    }
+
     fn archive_folder(&self) -> String {
         match self.properties.get(keys::ARCHIVE_FOLDER).unwrap_or(DEFAULT_FOLDER) {
             "" => META_FOLDER.to_string(),

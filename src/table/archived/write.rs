@@ -54,9 +54,8 @@ impl ArchiveRecords {
         Ok(())
     }
 
-    /// Bytes so far.
-    pub fn size(&self) -> u64 {
-        self.blocks.len() as u64 + self.open.size()
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.open.is_empty()
     }
 }
 
@@ -108,6 +107,11 @@ impl ArchiveTail {
             })?;
         }
         Ok(archived)
+    }
+
+    /// Leaves the newest file as it is: the next records begin another.
+    pub fn leave(&mut self) {
+        self.last = None;
     }
 
     /// Makes the records part of the archived timeline; the name of their file. They are there for good once this is done,

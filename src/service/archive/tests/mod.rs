@@ -1,0 +1,4 @@
+//! The rules, and the runs.
+
+mod rules;
+mod runs;
