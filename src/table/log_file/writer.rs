@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::block::{encode_head, encode_tail};
 use super::{BlockHeader, BlockKind, Error, Result};
-use crate::storage::{self, Storage, Upload};
+use crate::storage::{self, Draft, Storage};
 use crate::table::{LogFileName, in_folder};
 
 /// Names that are tried. Each one taken is a log file that another writer has just made, or that a failed one has left
@@ -46,7 +46,7 @@ fn path(partition: &str, name: &LogFileName) -> String {
 #[derive(Debug)]
 pub struct LogWriter {
     storage: Storage,
-    upload: Upload,
+    draft: Draft,
     partition: String,
     name: LogFileName,
     size: u64,
@@ -61,9 +61,9 @@ impl LogWriter {
         before: impl FnOnce(&LogFileName) -> std::result::Result<(), E>,
     ) -> std::result::Result<LogWriter, E> {
         before(&first)?;
-        let upload = storage.upload(&path(partition, &first)).map_err(Error::from)?;
+        let draft = storage.draft(&path(partition, &first)).map_err(Error::from)?;
         let partition = partition.to_owned();
-        Ok(LogWriter { storage: storage.clone(), upload, partition, name: first, size: 0 })
+        Ok(LogWriter { storage: storage.clone(), draft, partition, name: first, size: 0 })
     }
 
     /// Appends a block. After an error the file is of no use: drop it.
@@ -72,7 +72,7 @@ impl LogWriter {
         let head = encode_head(kind, header, content.len()).map_err(|error| Error::LogWrite { path: path(), error })?;
         let tail = encode_tail(head.len() + content.len());
         for part in [&head[..], content, &tail] {
-            self.upload.write_all(part).map_err(|e| storage::Error::of_io("write", path(), &e))?;
+            self.draft.write_all(part).map_err(|e| storage::Error::of_io("write", path(), &e))?;
             self.size += part.len() as u64;
         }
         Ok(())
@@ -86,12 +86,12 @@ impl LogWriter {
     /// Makes the file visible, under the next version that is free if its own is taken by now: `before` hears of each such
     /// name before it is tried. Returns the name and the size.
     pub fn finish<E: From<Error>>(
-        self,
+        mut self,
         mut before: impl FnMut(&LogFileName) -> std::result::Result<(), E>,
     ) -> std::result::Result<(LogFileName, u64), E> {
         let (mut name, last) = (self.name.clone(), self.name.version.saturating_add(TRIES));
         loop {
-            match self.storage.publish(&self.upload, &path(&self.partition, &name)) {
+            match self.draft.publish(&path(&self.partition, &name)) {
                 Ok(size) => return Ok((name, size)),
                 Err(storage::Error::AlreadyExists { .. }) if name.version < last => name.version += 1,
                 Err(e) => return Err(Error::from(e).into()),

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use super::{FileInfo, Listing, is_checksum};
+use crate::storage::{FileInfo, Listing, is_hidden};
 
 /// `prefix`: the folder's path relative to the root, which the paths of its entries begin with.
 pub(super) fn list(folder: &Path, prefix: &str) -> io::Result<Listing> {
@@ -70,7 +70,7 @@ fn entries(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<Entry>>>
         let not_text = |name: std::ffi::OsString| io::Error::other(format!("{} is no UTF-8", name.display()));
         let name = entry.file_name().into_string().map_err(not_text)?;
         let is_folder = kind.is_dir();
-        let hidden = !is_folder && (is_checksum(&name) || is_staged(&name));
+        let hidden = !is_folder && is_hidden(&name);
         Ok((!hidden).then_some(Entry { name, entry, is_folder }))
     });
     Ok(entries.filter_map(Result::transpose))
@@ -81,12 +81,6 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         result => result.map(Some),
     }
-}
-
-/// As object_store tells what it is writing.
-fn is_staged(name: &str) -> bool {
-    let number = name.split_once('#').map_or("", |(_, number)| number);
-    !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -111,7 +105,7 @@ mod tests {
         let theirs = LocalFileSystem::new().list_with_delimiter(Some(&root)).await.expect("listed");
         let name = |path: &path::Path| format!("p/{}", path.filename().expect("a name"));
         let mut want: Vec<_> = theirs.objects.iter().map(|o| (name(&o.location), o.size)).collect();
-        want.retain(|(path, _)| !is_checksum(path));
+        want.retain(|(path, _)| path != "p/.e.crc");
         want.sort();
         let mut want_folders: Vec<_> = theirs.common_prefixes.iter().map(name).collect();
         want_folders.sort();

@@ -1,0 +1,130 @@
+//! Files that nobody sees yet.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::durable::Durability;
+use super::remove_checksum;
+use crate::storage::backend::{Draft, Outcome};
+
+/// A file under a name of its own beside its target; it goes when it is dropped before it has got its target's.
+///
+/// The bytes go straight to it: it holds no memory, so that a writer with hundreds of files open does not either. Callers
+/// write in large pieces.
+pub(super) struct Staged {
+    file: File,
+    path: PathBuf,
+    size: u64,
+    durability: Arc<Durability>,
+    /// There is nothing to be removed.
+    gone: bool,
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if !self.gone {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Staged {
+    /// Takes the first free name, and makes folders as needed.
+    pub fn begin(target: &Path, durability: Arc<Durability>) -> io::Result<Staged> {
+        let mut n = 1;
+        let mut folders_made = false;
+        loop {
+            let path = staged_name(target, n);
+            match File::create_new(&path) {
+                Ok(file) => return Ok(Staged { file, path, size: 0, durability, gone: false }),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => n += 1,
+                Err(e) if e.kind() == ErrorKind::NotFound && !folders_made => {
+                    folders_made = true;
+                    path.parent().map_or(Ok(()), |folder| durability.make_folder(folder))?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    pub fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.size += bytes.len() as u64;
+        self.file.write_all(bytes)
+    }
+
+    /// Replaces what is at `target`.
+    pub fn rename(&mut self, target: &Path) -> io::Result<()> {
+        self.durability.before_name(&self.file, self.size == 0)?;
+        remove_checksum(target);
+        fs::rename(&self.path, target)?;
+        // From now on its old name may be another's.
+        self.gone = true;
+        self.durability.after_name(target)
+    }
+
+    /// Fails if there is something at `target`; another can be tried then.
+    pub fn link(&mut self, target: &Path) -> io::Result<()> {
+        self.durability.before_name(&self.file, self.size == 0)?;
+        fs::hard_link(&self.path, target)?;
+        let _ = fs::remove_file(&self.path);
+        self.gone = true;
+        self.durability.after_name(target)
+    }
+
+    /// Leaves it where it is.
+    pub fn abandon(mut self) {
+        self.gone = true;
+    }
+}
+
+/// See [`Upload`](crate::storage::Upload).
+pub(super) struct LocalDraft {
+    pub staged: Staged,
+    pub target: PathBuf,
+    pub root: PathBuf,
+}
+
+impl Write for LocalDraft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.staged.file.write(bytes)?;
+        self.staged.size += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Draft for LocalDraft {
+    fn finish(&mut self) -> Outcome<()> {
+        Ok(self.staged.rename(&self.target)?)
+    }
+
+    fn publish(&mut self, path: &str) -> Outcome<()> {
+        Ok(self.staged.link(&self.root.join(path))?)
+    }
+
+    fn leave_half(&mut self) {
+        let _ = self.staged.file.set_len(self.staged.size / 2);
+        self.staged.gone = true;
+    }
+}
+
+/// `name#n`, as object_store's local file system names its own. A leading dot is left out: Hudi takes every
+/// `.<…>.log.<number><…>` for a log file (`FSUtils.LOG_FILE_PATTERN`, which has no end).
+fn staged_name(target: &Path, n: u32) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!("{}#{n}", name.strip_prefix('.').unwrap_or(&name)))
+}
+
+/// Removes what killed processes left of uploads to `target`. They stage under the first free number, so the first gap
+/// ends the search.
+pub(super) fn remove_staged(target: &Path) {
+    let mut n = 1;
+    while fs::remove_file(staged_name(target, n)).is_ok() {
+        n += 1;
+    }
+}
