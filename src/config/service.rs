@@ -49,6 +49,10 @@ pub struct ServiceConfig {
     pub table_name: Option<String>,
     pub storage: super::StorageConfig,
     pub concurrency: super::ConcurrencyConfig,
+    pub clean: super::CleanConfig,
+    pub archive: super::ArchiveConfig,
+    /// When the next compaction comes due: archiving leaves it what it counts.
+    pub trigger: super::CompactionTrigger,
     /// `--log-json`
     pub log_json: bool,
     pub warnings: Vec<String>,

@@ -1,9 +1,9 @@
 //! What is counted, in one place: the streamer says what happened, this says what that means in numbers.
 
-use super::CompactionReport;
 use super::health::{Answer, Health, epoch_ms};
 use super::names::{self, Kind, Metric};
 use super::round::{RoundReport, Stages};
+use super::{ArchiveReport, CompactionReport};
 use ::metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use serde_json::json;
@@ -198,6 +198,19 @@ impl Metrics {
         let Some(m) = &self.inner else { return };
         m.gauge(&names::ROLLBACK_DURATION, millis(took));
         m.gauge(&names::ROLLBACK_FILES, files_deleted as f64);
+    }
+
+    /// Instants were archived.
+    pub(super) fn archived(&self, report: &ArchiveReport) {
+        let Some(m) = &self.inner else { return };
+        m.gauge(&names::ARCHIVE_DURATION, millis(report.took));
+        m.gauge(&names::ARCHIVE_INSTANTS, report.instants as f64);
+    }
+
+    /// Archiving failed; the next run goes on where it ended.
+    pub fn archive_failed(&self, code: &'static str) {
+        let Some(m) = &self.inner else { return };
+        m.count(&names::ARCHIVES_FAILED, &[("code", code)], 1);
     }
 
     /// A compaction was planned.

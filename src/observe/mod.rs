@@ -3,6 +3,7 @@
 //! Seen by all rooms, sees nobody. Invariant: everything goes to standard error, so that standard output belongs to what
 //! the user asked for (`--help`, `--explain`, `show`).
 
+mod archive;
 mod compaction;
 mod health;
 mod log;
@@ -12,6 +13,7 @@ mod progress;
 mod round;
 mod server;
 
+pub use archive::ArchiveReport;
 pub use compaction::CompactionReport;
 pub use log::{LogFormat, init_log};
 pub use metrics::Metrics;

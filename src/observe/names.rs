@@ -76,6 +76,10 @@ metrics! {
     COMPACTIONS_FAILED = Counter "compaction" "failures_total", "ours: compactions that failed since the start, by error code; each is tried again";
     COMPACTIONS_PENDING = Gauge "compaction" "pending", "ours: compactions that are planned and not completed";
 
+    ARCHIVE_DURATION = Gauge "archive" "duration", "milliseconds of the last run of archiving that found something";
+    ARCHIVE_INSTANTS = Gauge "archive" "deleteInstantsNum", "instants that it moved to the archived timeline";
+    ARCHIVES_FAILED = Counter "archive" "failures_total", "ours: runs of archiving that failed since the start, by error code; each is tried again";
+
     ROLLBACK_DURATION = Gauge "rollback" "duration", "milliseconds of the last rollback";
     ROLLBACK_FILES = Gauge "rollback" "numFilesDeleted", "files that the last rollback deleted";
 

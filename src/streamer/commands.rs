@@ -1,6 +1,6 @@
 //! `hudi-streamer clean|archive|savepoint|rollback|restore`: one service of a table, asked for by an operator.
 
-use super::{Error, Result};
+use super::{Error, Result, archive};
 use crate::config::{self, ServiceCommand, ServiceConfig, ServiceOptions, StorageConfig};
 use crate::storage::Storage;
 use crate::table::Table;
@@ -20,10 +20,15 @@ pub async fn serve(config: ServiceConfig, command: ServiceCommand, options: Serv
     Ok(if options.json { format!("{:#}", answer.json) } else { answer.text })
 }
 
-async fn answer(_: &ServiceConfig, _: &Table, command: ServiceCommand, _: ServiceOptions) -> Result<Answer> {
+async fn answer(
+    config: &ServiceConfig,
+    table: &Table,
+    command: ServiceCommand,
+    options: ServiceOptions,
+) -> Result<Answer> {
     match command {
         ServiceCommand::Clean => Err(not_done("clean")),
-        ServiceCommand::Archive => Err(not_done("archive")),
+        ServiceCommand::Archive => archive::command(config, table, options).await,
         ServiceCommand::Savepoint(_) => Err(not_done("savepoint")),
         ServiceCommand::Rollback { .. } => Err(not_done("rollback")),
         ServiceCommand::Restore { .. } => Err(not_done("restore")),

@@ -9,7 +9,7 @@ use crate::schema::TableSchema;
 use crate::service;
 use crate::source::Rejects;
 use crate::storage::fault_point;
-use crate::table::{CommitMetadata, Instant, InstantTime, Markers, PARTITION_METAFILE, State, Table, Timeline};
+use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, PARTITION_METAFILE, State, Table, Timeline};
 use crate::write::{self, WriteContext, WriteStatus};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,14 +54,24 @@ impl Streamer {
         self.ensure_table(&writer).await?;
         let schemas = Schemas { writer, inferred: frozen };
         self.write(Work::Nothing, None, &timeline, &schemas, &mut stages, &mut report).await?;
-        self.committed(stages, report).await
+        self.committed(timeline, stages, report).await
     }
 
     /// Says what a round has done, and tells the source. That may fail, and the commit stands all the same.
-    pub(super) async fn committed(&mut self, mut stages: Stages, report: RoundReport) -> Result<Outcome> {
+    pub(super) async fn committed(
+        &mut self,
+        mut timeline: Timeline,
+        mut stages: Stages,
+        report: RoundReport,
+    ) -> Result<Outcome> {
         stages.leave();
         report.emit(&stages);
         self.pinned = None;
+        let action = self.table.as_ref().map_or(Action::Commit, Table::write_action);
+        if let Some(own) = InstantTime::parse(&report.instant) {
+            timeline.instants.push(Instant::new(own, action, State::Completed));
+        }
+        self.written_on = Some(timeline);
         if let (Some((newest, _)), Some(own)) = (&mut self.key_prefix, InstantTime::parse(&report.instant)) {
             *newest = own;
         }

@@ -40,7 +40,10 @@ async fn one_shot(streamer: &mut Streamer) -> Result<()> {
     let mut tries = OVERTAKEN_TRIES;
     loop {
         match counted(streamer).await {
-            Ok(Outcome::Committed) => return streamer.compact_behind_commit().await,
+            Ok(Outcome::Committed) => {
+                streamer.archive_behind_commit().await?;
+                return streamer.compact_behind_commit().await;
+            }
             Ok(Outcome::NoNewData | Outcome::NothingWritten) => return Ok(()),
             Err(e @ Error::Overtaken { .. }) if tries > 1 => {
                 tries -= 1;
@@ -126,6 +129,7 @@ async fn rounds(streamer: &mut Streamer, stop: &CancellationToken, mut beside: O
         let started = Instant::now();
         let wait = match counted(streamer).await {
             Ok(Outcome::Committed) => {
+                streamer.archive_behind_commit().await?;
                 match &mut beside {
                     Some(beside) => beside.committed(streamer).await?,
                     None => streamer.compact_behind_commit().await?,

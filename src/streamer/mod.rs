@@ -4,6 +4,7 @@
 //! the list of stages. Invariants: data and checkpoint become visible in one atomic step, the completed instant; progress is
 //! kept nowhere else; a round that fails leaves the table as it was.
 
+mod archive;
 mod beside;
 mod checkpoint;
 mod commands;
@@ -56,6 +57,8 @@ pub enum Error {
     Overtaken { compaction: String, what: &'static str, partition: String, file_id: String },
     #[error("compaction failed: {cause}; every commit stands, and the next run tries again")]
     Compaction { cause: Box<Error> },
+    #[error("archiving failed: {cause}; every commit stands, and the next run goes on")]
+    Archive { cause: Box<Error> },
     #[error("there is no table at {table}")]
     NoTable { table: String },
     #[error("table {table} is {found}: only merge-on-read tables have log files to compact")]
@@ -92,7 +95,7 @@ impl Error {
             Error::Conflict { .. } => "table-config-conflict",
             Error::NoOrderingField { .. } => "record-no-ordering-field",
             Error::Overtaken { .. } => "write-overtaken",
-            Error::Compaction { cause } => cause.code(),
+            Error::Compaction { cause } | Error::Archive { cause } => cause.code(),
             Error::NoTable { .. } => "table-missing",
             Error::NothingToCompact { .. } => "table-type",
             Error::NotAnInstant { .. } => "config-bad-value",
@@ -143,7 +146,9 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Room(e) => e.is_retryable(),
-            Error::Quarantine { cause, .. } | Error::Compaction { cause } => cause.is_retryable(),
+            Error::Quarantine { cause, .. } | Error::Compaction { cause } | Error::Archive { cause } => {
+                cause.is_retryable()
+            }
             Error::Overtaken { .. } => true,
             _ => false,
         }

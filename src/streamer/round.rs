@@ -73,6 +73,10 @@ pub(super) struct Streamer {
     pub(super) rows_compacted: Arc<AtomicU64>,
     /// Where compactions were looked for.
     pub(super) looked: Looked,
+    /// The timeline as the last commit left it, as far as this job knows.
+    pub(super) written_on: Option<Timeline>,
+    /// What was told of that keeps the timeline long.
+    pub(super) archive_told: super::archive::Told,
 }
 
 /// How a job is told to end.
@@ -143,6 +147,8 @@ impl Streamer {
             metrics,
             rows_compacted: Arc::default(),
             looked: Looked::default(),
+            written_on: None,
+            archive_told: Default::default(),
         })
     }
 
@@ -244,7 +250,7 @@ impl Streamer {
         drop(progress);
         batches.rejects.warn(&*self.source).await;
         count(&statuses, &mut report);
-        self.committed(stages, report).await
+        self.committed(timeline, stages, report).await
     }
 
     /// Whether the source alone says that there is still nothing new: an idle job asks it ten times a second, and the table

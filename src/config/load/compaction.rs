@@ -71,15 +71,10 @@ impl Loader<'_> {
 
     /// Of `hudi-streamer compact`, which compacts whatever the job does.
     pub(super) fn compaction_in(&mut self, mode: CompactionMode, workers: usize) -> CompactionConfig {
-        let strategy = TriggerStrategy::NumCommits;
         let size = SelectionStrategy::LogFileSizeBased;
         CompactionConfig {
             mode,
-            trigger: CompactionTrigger {
-                strategy: self.key_choice(&keys::COMPACT_TRIGGER, &choices::COMPACTION_TRIGGERS, strategy),
-                max_delta_commits: self.number(&keys::COMPACT_COMMITS, "a number of commits"),
-                max_delta_seconds: self.number(&keys::COMPACT_SECONDS, "a number of seconds"),
-            },
+            trigger: self.compaction_trigger(),
             selection: CompactionSelection {
                 strategy: self.key_choice(&keys::COMPACT_STRATEGY, &choices::COMPACTION_STRATEGIES, size),
                 target_io_mb: self.number(&keys::COMPACT_IO, "a number of megabytes"),
@@ -92,6 +87,15 @@ impl Loader<'_> {
             max_pending: self.flag_number("--max-pending-compactions", 5),
             retry_last_pending: self.raw.has(RETRY),
             fails_the_job: self.boolean(&keys::SERVICE_FAILURES),
+        }
+    }
+
+    pub(super) fn compaction_trigger(&mut self) -> CompactionTrigger {
+        let by_count = TriggerStrategy::NumCommits;
+        CompactionTrigger {
+            strategy: self.key_choice(&keys::COMPACT_TRIGGER, &choices::COMPACTION_TRIGGERS, by_count),
+            max_delta_commits: self.number(&keys::COMPACT_COMMITS, "a number of commits"),
+            max_delta_seconds: self.number(&keys::COMPACT_SECONDS, "a number of seconds"),
         }
     }
 

@@ -21,6 +21,9 @@ impl Loader<'_> {
             table_name: flag("--target-table"),
             storage: self.storage(),
             concurrency: self.concurrency(),
+            clean: self.clean_in(CleanMode::Off),
+            archive: self.archive(),
+            trigger: self.compaction_trigger(),
             log_json: self.raw.has("--log-json"),
             warnings: self.raw.warnings.iter().cloned().chain(self.settings.warnings).collect(),
         };

@@ -45,7 +45,7 @@ impl Archiver {
                 entries.extend(read);
                 portion.push(instant.clone());
             }
-            if portion.is_empty() {
+            if portion.is_empty() || self.cancel.is_cancelled() {
                 return Ok(done);
             }
             let states: Vec<Instant> = entries.iter().map(|entry| entry.instant.clone()).collect();

@@ -22,6 +22,8 @@ use super::Result;
 use super::lock::Locks;
 use crate::config::{ArchiveConfig, CleanPolicy, CompactionTrigger, TriggerStrategy};
 use crate::table::{Action, CleanMetadata, Instant, LogFileName, Table, Timeline, TimelineRecord, parse_base_file};
+use tokio_util::sync::CancellationToken;
+
 use rules::{Chosen, MetadataTable, Replaced, Rules};
 
 /// Archives the instants of one table.
@@ -34,6 +36,8 @@ pub struct Archiver {
     /// When the next compaction comes due.
     pub trigger: CompactionTrigger,
     pub locks: Locks,
+    /// Ends a run between two portions; the next one goes on.
+    pub cancel: CancellationToken,
 }
 
 /// What has been archived, or would be.

@@ -30,6 +30,7 @@ fn archiver(table: &Table, min_commits: usize, max_commits: usize) -> Archiver {
             max_delta_seconds: 3600,
         },
         locks: Locks::none(),
+        cancel: CancellationToken::new(),
     }
 }
 
