@@ -17,6 +17,7 @@ mod house;
 mod ingest;
 mod kafka;
 mod keys;
+mod locks;
 mod merging;
 mod metrics;
 mod mor;

@@ -5,7 +5,7 @@ use super::*;
 
 /// A lock that is renewed less often than this many times within its validity is refused, as Hudi does
 /// (`StorageBasedLockConfig`, 1.0.2).
-const RENEWALS_IN_VALIDITY: u64 = 3;
+const RENEWALS_IN_VALIDITY: u64 = 10;
 
 impl Loader<'_> {
     pub(super) fn concurrency(&mut self) -> ConcurrencyConfig {
@@ -120,7 +120,7 @@ impl Loader<'_> {
         let renewed: u64 = self.positive(&keys::LOCK_RENEWAL, "a number of seconds");
         if validity < renewed.saturating_mul(RENEWALS_IN_VALIDITY) {
             let text = format!(
-                "{}={validity} is to be {RENEWALS_IN_VALIDITY} times {}={renewed} or more, so that one renewal may fail",
+                "{}={validity} is to be {RENEWALS_IN_VALIDITY} times {}={renewed} or more, as in Hudi",
                 keys::LOCK_VALIDITY.name,
                 keys::LOCK_RENEWAL.name
             );

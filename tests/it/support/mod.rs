@@ -1,9 +1,11 @@
 //! What the tests share: a folder of their own, the program under test, Hudi as oracle and second writer, and a naive
 //! model of a table to compare with.
 
+mod cable;
 mod compare;
 mod golden;
 mod http;
+mod hudi_lock;
 mod job;
 mod kafka;
 mod model;
@@ -16,9 +18,11 @@ mod table;
 mod ticks;
 mod trips;
 
+pub use cable::Cable;
 pub use compare::{META, assert_rows, text};
 pub use golden::Golden;
 pub use http::{Exposition, http_get};
+pub use hudi_lock::{HudiLock, LOCK_VERSIONS};
 pub use job::{BASE_TIME_MS, Job, TABLE_TYPES};
 pub use kafka::{Broker, End, KafkaJob, Message, Registry, Topic};
 pub use model::{Model, Rule};
