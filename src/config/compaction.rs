@@ -1,6 +1,6 @@
 //! How a merge-on-read table is compacted: by the job that writes it, or by `hudi-streamer compact`.
 
-use super::{IndexConfig, PayloadClass, StorageConfig, WriteConfig};
+use super::{ConcurrencyConfig, IndexConfig, PayloadClass, StorageConfig, WriteConfig};
 
 /// When compaction is due, what it takes, and who does it.
 #[derive(Debug, Clone)]
@@ -103,7 +103,7 @@ pub struct CompactConfig {
     /// `--target-table`, where given: must be the table's own name.
     pub table_name: Option<String>,
     pub storage: StorageConfig,
-    pub concurrency: super::ConcurrencyConfig,
+    pub concurrency: ConcurrencyConfig,
     pub compaction: CompactionConfig,
     pub write: WriteConfig,
     pub index: IndexConfig,

@@ -42,6 +42,13 @@ pub struct HeartbeatConfig {
     pub tolerable_misses: u32,
 }
 
+impl Default for HeartbeatConfig {
+    /// Hudi's (0.15).
+    fn default() -> HeartbeatConfig {
+        HeartbeatConfig { interval: Duration::from_secs(60), tolerable_misses: 2 }
+    }
+}
+
 /// `hoodie.write.lock.*`: the lock of a table, and how it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockConfig {

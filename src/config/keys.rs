@@ -136,6 +136,8 @@ keys! {
     COMPACT_LOG_COUNT = "hoodie.compaction.logfile.num.threshold", "0", "LogFileNumBased: log files below which a file group waits";
     COMPACT_PARTITIONS = "hoodie.compaction.daybased.target.partitions", "10", "DayBased: newest partitions that are compacted; PartitionAware: days back from today";
     COMPACT_MEMORY = "hoodie.memory.compaction.max.size", "268435456", "bytes of log rows held at a time for one file group (in Hudi a share of the heap)";
+    CHECKPOINT_ID = "hoodie.streamer.multiwriter.source.checkpoint.id", "", "names the checkpoints of this job where several jobs write one table";
+    META_PREFIXES = "hoodie.write.meta.key.prefixes", "", "several writers: comma list; what the newest commit carries under keys that begin so, each commit carries on";
     CONCURRENCY = "hoodie.write.concurrency.mode", "single_writer", "single_writer, or optimistic_concurrency_control for several writers that take a lock";
     FAILED_WRITES = "hoodie.clean.failed.writes.policy" ["hoodie.cleaner.policy.failed.writes"], "EAGER", "who rolls back writes that died: EAGER (the next write), LAZY (cleaning, when their heartbeats have expired) or NEVER; several writers: LAZY";
     CONFLICT_RETRIES = "hoodie.write.num.retries.on.conflict.failures", "0", "times that a round is done again which lost its rows' file groups to another writer";

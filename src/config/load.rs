@@ -78,16 +78,15 @@ impl<'a> Loader<'a> {
         let write = self.write();
         let compaction = self.compaction(table_type, write.workers);
         let concurrency = self.concurrency();
-        self.several_writers_are_not_done(&concurrency);
         let archive = self.archive();
         let clean = self.clean();
         let run = self.run();
         let metrics = self.metrics();
         let checkpoint = CheckpointConfig {
-            checkpoint: self.raw.value("--checkpoint").map(str::to_string),
-            ignore_checkpoint: self.raw.value("--ignore-checkpoint").map(str::to_string),
             allow_commit_on_no_change: self.raw.has("--allow-commit-on-no-checkpoint-change"),
             force_skip: self.boolean(&keys::CHECKPOINT_FORCE_SKIP),
+            source: source.place().to_string(),
+            ..self.checkpoint()
         };
         let flags = self.flags(operation, table_type, filter_dupes);
         self.settings.check_names(&self.used, &flags);

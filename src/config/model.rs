@@ -153,6 +153,14 @@ pub struct SourceConfig {
     pub kafka: Option<KafkaConfig>,
 }
 
+impl SourceConfig {
+    /// The folder, or the topic.
+    pub fn place(&self) -> &str {
+        let topic = self.kafka.as_ref().map(|kafka| kafka.topic.as_str());
+        topic.or(self.dfs_root.as_deref()).unwrap_or_default()
+    }
+}
+
 /// What becomes of records that cannot be decoded or keyed (`hoodie.streamer.source.bad.records.*`, `hoodie.errortable.*`).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BadRecordsConfig {
@@ -476,6 +484,12 @@ pub struct CheckpointConfig {
     pub allow_commit_on_no_change: bool,
     /// `hoodie.streamer.checkpoint.force.skip`
     pub force_skip: bool,
+    /// `hoodie.streamer.multiwriter.source.checkpoint.id`: names the checkpoints of this job where several write a table.
+    pub id: Option<String>,
+    /// What is read, for jobs without an id to know their own checkpoints by.
+    pub source: String,
+    /// `hoodie.write.meta.key.prefixes`
+    pub carried_prefixes: Vec<String>,
 }
 
 #[derive(Debug, Clone)]

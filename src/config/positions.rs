@@ -1,6 +1,6 @@
 //! What `hudi-streamer checkpoint` needs to know: far less than a job, from the same flags and files.
 
-use super::{CheckpointConfig, KafkaConfig, SourceClass, StorageConfig};
+use super::{CheckpointConfig, ConcurrencyConfig, KafkaConfig, SourceClass, StorageConfig};
 
 /// What an operator asks of the positions of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +40,7 @@ pub struct PositionsConfig {
     /// `--target-table`, where given: must be the table's own name.
     pub table_name: Option<String>,
     pub storage: StorageConfig,
+    pub concurrency: ConcurrencyConfig,
     pub source: SourceClass,
     /// Hudi's name of the class.
     pub source_name: &'static str,

@@ -4,12 +4,14 @@
 
 mod archive;
 mod compaction;
+mod concurrency;
 pub mod lock;
 mod owner;
 mod rollback;
 
 pub use archive::{Archived, Archiver, Hold};
 pub use compaction::{Compactor, Looked};
+pub use concurrency::{Conflicts, Inserted, OpenWrite, Writers};
 pub use rollback::{RolledBack, rollback, rollback_compaction, rollback_failed_writes};
 
 /// Why a service does not go on by itself.
@@ -22,6 +24,8 @@ pub enum Error {
     Write(#[from] crate::write::Error),
     #[error(transparent)]
     Schema(#[from] crate::schema::Error),
+    #[error(transparent)]
+    Index(#[from] crate::index::Error),
     #[error(transparent)]
     Lock(#[from] lock::Error),
     /// Hudi says "Found commits after time".
@@ -41,6 +45,19 @@ pub enum Error {
          finish it"
     )]
     CompletedWrite { rollback: String, instant: String },
+    #[error(
+        "commit {instant}: {action} {other} {what}, which this write does not know of; it is rolled back, and can be done again"
+    )]
+    WriteConflict { instant: String, action: String, other: String, what: String },
+    #[error(
+        "commit {instant}: no heartbeat of it was written for {seconds} s, so that others may have taken this writer for dead \
+         (hoodie.client.heartbeat.*); it is rolled back, and can be done again"
+    )]
+    WriterExpired { instant: String, seconds: u64 },
+    #[error("commit {instant}: another writer has taken this one for dead, and rolls it back; it can be done again")]
+    WriteTaken { instant: String },
+    #[error("begin a write to {table}: {tries} instants that were drawn had just been taken by others; try again")]
+    InstantsTaken { table: String, tries: u32 },
     #[error("roll back {instant}: the metadata table is on and would be left stale; disable it first")]
     MetadataTable { instant: String },
     #[error("archive {instant}: it is gone: another process archives the table too; the next run goes on")]
@@ -105,10 +122,15 @@ impl Error {
             Error::Table(e) => e.code(),
             Error::Write(e) => e.code(),
             Error::Schema(e) => e.code(),
+            Error::Index(e) => e.code(),
             Error::Lock(e) => e.code(),
             Error::CommitsAfter { .. } => "service-rollback-commits-after",
             Error::WriterAlive { .. } => "service-rollback-writer-alive",
             Error::CompletedWrite { .. } => "service-rollback-completed-write",
+            Error::WriteConflict { .. } => "service-write-conflict",
+            Error::WriterExpired { .. } => "service-writer-expired",
+            Error::WriteTaken { .. } => "service-write-taken",
+            Error::InstantsTaken { .. } => "service-instants-taken",
             Error::MetadataTable { .. } => "service-rollback-metadata-table",
             Error::ArchivedElsewhere { .. } => "service-archived-elsewhere",
             Error::Panicked { .. } => "service-panicked",

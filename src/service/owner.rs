@@ -3,13 +3,18 @@
 //! A process names itself so that another one on this machine can see whether it runs still; of one on another machine
 //! nothing is known but how long it has been silent.
 
-use crate::service::rollback::HEARTBEAT_EXPIRES_MS;
 use crate::storage::{Error, Result, Storage};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
+
+/// A file this old is a dead one's: `hoodie.client.heartbeat.interval_in_ms` × `….tolerable.misses` of Hudi 0.15.
+pub(super) const HEARTBEAT_EXPIRES_MS: i64 = 2 * 60_000;
+
+/// First word of one whose owner has given up: nobody need wait for it.
+pub(super) const GIVEN_UP: &str = "given-up";
 
 /// Ids of this process's owners that live: a file of this process that has none of them is left over.
 static LIVING: Mutex<BTreeSet<Uuid>> = Mutex::new(BTreeSet::new());
@@ -52,6 +57,9 @@ impl Drop for Owner {
 /// from here.
 pub(super) fn is_alive(owner: &str) -> Option<bool> {
     let [boot, space, process, start, id, ..] = owner.split(' ').collect::<Vec<_>>()[..] else { return None };
+    if boot == GIVEN_UP {
+        return Some(false);
+    }
     if place()? != format!("{boot} {space}") {
         return None;
     }

@@ -17,6 +17,7 @@
 //! A compaction keeps its plan, since log files may be on its instant already: only its base files go, and its inflight
 //! file after the rollback has completed.
 
+mod dead;
 mod leftovers;
 mod log_blocks;
 mod plan;
@@ -24,7 +25,9 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+use super::concurrency::{Life, Lives, Writers, path_of};
 use super::{Error, Result};
+use crate::config::FailedWritesPolicy;
 use crate::table::{self, Action, Instant, InstantInfo, InstantTime, Markers, RollbackMetadata, RollbackPartition};
 use crate::table::{RollbackPlan, State, Table, Timeline, TimelineRecord};
 use bytes::Bytes;
@@ -35,11 +38,6 @@ use std::collections::BTreeMap;
 
 /// Files deleted, or looked at, at a time.
 const CONCURRENCY: usize = 16;
-
-/// A heartbeat this old is a dead writer's: `hoodie.client.heartbeat.interval_in_ms` × `….tolerable.misses` of Hudi 0.15.
-pub(super) const HEARTBEAT_EXPIRES_MS: i64 = 2 * 60_000;
-
-pub(super) const HEARTBEATS: &str = ".hoodie/.heartbeat";
 
 /// What was rolled back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,10 +50,19 @@ pub struct RolledBack {
     pub log_files_written: usize,
 }
 
-/// At the start of a write: resumes pending rollbacks, then rolls back every pending write, newest first. Compaction and
-/// clustering that wait or run, maybe in another process, are left alone, and so are their rollbacks. To be called before
-/// the instant of the write is drawn: a reader stops at blocks that are newer than the newest commit, rollback blocks too.
-pub async fn rollback_failed_writes(table: &Table) -> Result<Vec<RolledBack>> {
+/// At the start of a write, by the policy for failed ones (`hoodie.cleaner.policy.failed.writes`). Compaction and clustering
+/// that wait or run, maybe in another process, are left alone, and so are their rollbacks. To be called before the instant of
+/// the write is drawn: a reader stops at blocks that are newer than the newest commit, rollback blocks too.
+pub async fn rollback_failed_writes(table: &Table, writers: &Writers) -> Result<Vec<RolledBack>> {
+    match writers.failed_writes {
+        FailedWritesPolicy::Eager => roll_back_all(table, writers).await,
+        FailedWritesPolicy::Lazy => dead::roll_back(table, writers).await,
+        FailedWritesPolicy::Never => Ok(Vec::new()),
+    }
+}
+
+/// Nobody else writes: resumes pending rollbacks, then rolls back every pending write, newest first.
+async fn roll_back_all(table: &Table, writers: &Writers) -> Result<Vec<RolledBack>> {
     let mut timeline = table.timeline().await?;
     table.remove_stale_markers(&timeline).await?;
     let mut rolled_back = Vec::new();
@@ -70,18 +77,36 @@ pub async fn rollback_failed_writes(table: &Table) -> Result<Vec<RolledBack>> {
     }
     for instant in timeline.pending_writes().rev() {
         if !is_clustering(table, instant).await? {
-            rolled_back.push(rollback_on(table, &timeline, instant).await?);
+            check_nobody_needs_it(table, &timeline, instant, writers).await?;
+            rolled_back.push(begin(table, &timeline, instant).await?);
         }
     }
     Ok(rolled_back)
 }
 
-/// Rolls back one pending write.
-pub async fn rollback(table: &Table, instant: &Instant) -> Result<RolledBack> {
+/// Rolls back a write of one's own that has failed. Where somebody else has taken its writer for dead and has done so already,
+/// what was written since goes too. `None`: there is nothing to undo; a commit that seemed to fail may still have gone through.
+pub async fn rollback(table: &Table, instant: &Instant, writers: &Writers) -> Result<Option<RolledBack>> {
+    let held = writers.locks.lock("roll back a write").await?;
     let timeline = table.timeline().await?;
     // As it is now: the caller may have drawn it before it became inflight.
-    let instant = timeline.write_at(&instant.time).unwrap_or(instant);
-    rollback_on(table, &timeline, instant).await
+    let rolled_back = match timeline.write_at(&instant.time) {
+        Some(now) if now.is_pending() => {
+            if !writers.are_several() {
+                check_no_commits_after(&timeline, now)?;
+            }
+            held.check().await?;
+            Some(begin(table, &timeline, now).await?)
+        }
+        Some(_) => None,
+        None if Markers::new(&table.storage, &instant.time).files().await?.is_empty() => None,
+        None => {
+            held.check().await?;
+            Some(begin(table, &timeline, instant).await?)
+        }
+    };
+    held.release().await?;
+    Ok(rolled_back)
 }
 
 /// Takes back what a compaction that died has made, so that its plan can be run again. For its runner alone, whose
@@ -102,11 +127,6 @@ pub async fn rollback_compaction(table: &Table, instant: &Instant) -> Result<Rol
         return Ok(RolledBack { instant: instant.clone(), files_deleted: 0, log_files_written: 0 });
     }
     begin(table, &timeline, instant).await
-}
-
-async fn rollback_on(table: &Table, timeline: &Timeline, instant: &Instant) -> Result<RolledBack> {
-    check_nobody_needs_it(table, timeline, instant).await?;
-    begin(table, timeline, instant).await
 }
 
 async fn begin(table: &Table, timeline: &Timeline, instant: &Instant) -> Result<RolledBack> {
@@ -172,7 +192,7 @@ async fn execute(table: &Table, time: &InstantTime, target: &Instant, leftovers:
         for state in [State::Inflight, State::Requested] {
             table.storage.delete(&target.in_state(state).path()).await?;
         }
-        table.storage.delete(&heartbeat_of(target)).await?;
+        table.storage.delete(&path_of(&target.time)).await?;
     }
     Markers::new(&table.storage, &target.time).remove_all().await?;
 
@@ -230,38 +250,21 @@ fn check_metadata_table(table: &Table, instant: &Instant) -> Result<()> {
 }
 
 /// What `BaseRollbackActionExecutor` 0.15 checks for a single writer, and that no other writer is at work on it.
-async fn check_nobody_needs_it(table: &Table, timeline: &Timeline, instant: &Instant) -> Result<()> {
-    if check_no_heartbeat(table, instant).await? == Heartbeat::Silent {
-        return Ok(());
+async fn check_nobody_needs_it(table: &Table, timeline: &Timeline, instant: &Instant, writers: &Writers) -> Result<()> {
+    match Lives::look(&table.storage, &writers.heartbeat).await?.of(&instant.time).await? {
+        Life::Alive { silent_ms } => {
+            Err(Error::WriterAlive { instant: instant.time.to_string(), seconds: silent_ms / 1000 })
+        }
+        Life::Expired => Ok(()),
+        Life::None => check_no_commits_after(timeline, instant),
     }
+}
+
+fn check_no_commits_after(timeline: &Timeline, instant: &Instant) -> Result<()> {
     match timeline.completed_writes().find(|write| write.time > instant.time) {
         Some(later) => Err(Error::CommitsAfter { instant: instant.time.to_string(), later: later.time.to_string() }),
         None => Ok(()),
     }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Heartbeat {
-    /// The writer has not been one of several.
-    None,
-    /// It was, and has died.
-    Silent,
-}
-
-async fn check_no_heartbeat(table: &Table, instant: &Instant) -> Result<Heartbeat> {
-    let heartbeats = table.storage.list(HEARTBEATS).await?.files;
-    let Some(heartbeat) = heartbeats.iter().find(|file| file.path == heartbeat_of(instant)) else {
-        return Ok(Heartbeat::None);
-    };
-    let silent_ms = chrono::Utc::now().timestamp_millis().saturating_sub(heartbeat.modified_ms);
-    if silent_ms < HEARTBEAT_EXPIRES_MS {
-        return Err(Error::WriterAlive { instant: instant.time.to_string(), seconds: silent_ms / 1000 });
-    }
-    Ok(Heartbeat::Silent)
-}
-
-fn heartbeat_of(instant: &Instant) -> String {
-    format!("{HEARTBEATS}/{}", instant.time)
 }
 
 /// Clustering keeps its plan when it fails, and is run again (`hoodie.clustering.plan…`); other replacecommits are writes.

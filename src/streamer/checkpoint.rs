@@ -1,6 +1,10 @@
 //! Where a job goes on: the checkpoint keys in commit metadata, in both spellings, and Hudi's rule for choosing
 //! (streamer-options.md §7).
 
+mod carry;
+
+pub(super) use carry::carry;
+
 use super::{Error, Result};
 use crate::config::{CheckpointConfig, KafkaConfig, OffsetReset};
 use crate::table::{CommitMetadata, InstantTime, State, Table, Timeline};
@@ -14,13 +18,23 @@ const KEY_V2: &str = "streamer.checkpoint.key.v2";
 const RESET_KEY_V2: &str = "streamer.checkpoint.reset.key.v2";
 /// Ours: the source schema that was inferred over the first batch (Avro), so that later batches are read alike.
 const INFERRED_SCHEMA_KEY: &str = "hoodie.streamer.inferred.source.schema";
+/// Ours, among several writers: the instant of the commit that has put the position where it is; another one only carries it on.
+/// Begins as the keys do that Spark writers carry on with `hoodie.write.meta.key.prefixes`.
+pub(super) const ORIGIN_KEY: &str = "deltastreamer.checkpoint.instant";
+/// Ours, among several writers: what the position is one of.
+const SOURCE_KEY: &str = "deltastreamer.checkpoint.source";
 /// Ours: marks a commit that an operator made to set the position, and holds the position before.
 pub(super) const SET_KEY: &str = "hoodie.streamer.checkpoint.set.in.place.of";
 
 /// What the newest commit that knows of a checkpoint says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stored {
+    /// Of the commit that says so.
     pub instant: InstantTime,
+    /// Of the commit that has put it there, which is that one unless it only carries it on.
+    pub origin: InstantTime,
+    /// The folder or topic, where the job was one of several writers.
+    pub source: Option<String>,
     pub key: Option<String>,
     pub reset_key: Option<String>,
     pub ignore_key: Option<String>,
@@ -29,15 +43,17 @@ pub(super) struct Stored {
 
 impl Stored {
     /// `None` if the commit carries neither a key nor a reset key.
-    fn from_metadata(instant: InstantTime, metadata: &CommitMetadata) -> Option<Stored> {
-        let either = |v2: &str, v1: &str| metadata.extra(v2).or_else(|| metadata.extra(v1)).map(str::to_string);
+    fn from_metadata(instant: InstantTime, metadata: &CommitMetadata, id: Option<&str>) -> Option<Stored> {
+        let extra = |name: &str| metadata.extra(&named(name, id)).map(str::to_string);
+        let either = |v2: &str, v1: &str| extra(v2).or_else(|| extra(v1));
         let key = either(KEY_V2, KEY_V1);
         let reset_key = either(RESET_KEY_V2, RESET_KEY_V1);
         if key.is_none() && reset_key.is_none() {
             return None;
         }
-        let extra = |name: &str| metadata.extra(name).map(str::to_string);
         Some(Stored {
+            origin: extra(ORIGIN_KEY).as_deref().and_then(InstantTime::parse).unwrap_or_else(|| instant.clone()),
+            source: extra(SOURCE_KEY),
             instant,
             key,
             reset_key,
@@ -49,20 +65,26 @@ impl Stored {
 
 /// The position that the newest commit with one carries, for those who only look.
 pub async fn position(table: &Table, timeline: &Timeline) -> Result<Option<String>> {
-    Ok(latest(table, timeline).await?.and_then(|stored| stored.key))
+    Ok(latest(table, timeline, None).await?.and_then(|stored| stored.key))
 }
 
 /// Walks the completed writes of the active timeline, newest first, to the first that knows of a checkpoint. Commits of
-/// other writers, compactions and clusterings carry none and are passed over.
-pub(super) async fn latest(table: &Table, timeline: &Timeline) -> Result<Option<Stored>> {
+/// other writers, compactions and clusterings carry none and are passed over. One that only carries it on may not know of a
+/// commit that was completed later than itself: the walk goes on to the one that it has it from. `id`: of the job.
+pub(super) async fn latest(table: &Table, timeline: &Timeline, id: Option<&str>) -> Result<Option<Stored>> {
+    let mut latest: Option<Stored> = None;
     for instant in timeline.completed_writes().rev() {
         debug_assert_eq!(instant.state, State::Completed);
+        if latest.as_ref().is_some_and(|latest| instant.time <= latest.origin) {
+            break;
+        }
         let summary = table.commit_summary(instant).await?;
-        if let Some(stored) = Stored::from_metadata(instant.time.clone(), &summary.metadata) {
-            return Ok(Some(stored));
+        let stored = Stored::from_metadata(instant.time.clone(), &summary.metadata, id);
+        if let Some(stored) = stored.filter(|new| latest.as_ref().is_none_or(|latest| new.origin > latest.origin)) {
+            latest = Some(stored);
         }
     }
-    Ok(None)
+    Ok(latest)
 }
 
 /// The position to start after (`StreamerCheckpointUtils`, 1.0.2): `--ignore-checkpoint` and `--checkpoint` count once per
@@ -74,6 +96,10 @@ pub(super) fn resume(stored: Option<&Stored>, config: &CheckpointConfig) -> Resu
     }
     if config.checkpoint.is_some() && config.checkpoint != stored.reset_key {
         return Ok(config.checkpoint.clone());
+    }
+    if let Some(other) = stored.source.as_ref().filter(|source| config.id.is_none() && **source != config.source) {
+        let (instant, source) = (stored.origin.to_string(), config.source.clone());
+        return Err(Error::OtherSource { instant, other: other.clone(), source_name: source });
     }
     match &stored.key {
         Some(key) => Ok(Some(key.clone())),
@@ -117,16 +143,17 @@ pub(super) fn has_counted(stored: Option<&Stored>, config: &CheckpointConfig) ->
         || kept(&config.checkpoint, |s| &s.reset_key) && kept(&config.ignore_checkpoint, |s| &s.ignore_key)
 }
 
-/// Puts the checkpoint into a commit's extra metadata, in both spellings.
+/// Puts the checkpoint into a commit's extra metadata, in both spellings. `origin`: its instant, among several writers.
 pub(super) fn store(
     metadata: &mut CommitMetadata,
     config: &CheckpointConfig,
     checkpoint: Option<&str>,
     inferred_schema: Option<&str>,
+    origin: Option<&InstantTime>,
 ) {
     let mut put = |key: &str, value: Option<&str>| {
         if let Some(value) = value {
-            metadata.extra_metadata.insert(key.to_string(), value.to_string());
+            metadata.extra_metadata.insert(named(key, config.id.as_deref()), value.to_string());
         }
     };
     put(INFERRED_SCHEMA_KEY, inferred_schema);
@@ -138,6 +165,15 @@ pub(super) fn store(
     put(RESET_KEY_V1, config.checkpoint.as_deref());
     put(RESET_KEY_V2, config.checkpoint.as_deref());
     put(IGNORE_KEY, config.ignore_checkpoint.as_deref());
+    if let Some(origin) = origin {
+        put(ORIGIN_KEY, Some(origin.as_str()));
+        put(SOURCE_KEY, Some(&config.source));
+    }
+}
+
+/// The key of a job with this id.
+fn named(key: &str, id: Option<&str>) -> String {
+    id.map_or_else(|| key.to_string(), |id| format!("{key}.{id}"))
 }
 
 #[cfg(test)]
@@ -147,6 +183,8 @@ mod tests {
     fn stored(key: Option<&str>, reset: Option<&str>, ignore: Option<&str>) -> Stored {
         Stored {
             instant: InstantTime::parse("20240101000000000").expect("17 digits"),
+            origin: InstantTime::parse("20240101000000000").expect("17 digits"),
+            source: None,
             key: key.map(str::to_string),
             reset_key: reset.map(str::to_string),
             ignore_key: ignore.map(str::to_string),
@@ -188,6 +226,29 @@ mod tests {
     }
 
     #[test]
+    fn the_position_of_another_source_is_not_taken_for_ones_own() {
+        let of = |source: Option<&str>| Stored { source: source.map(str::to_string), ..stored(Some("7"), None, None) };
+        let reads = |source: &str, id: Option<&str>, checkpoint: Option<&str>| CheckpointConfig {
+            source: source.to_string(),
+            id: id.map(str::to_string),
+            ..flags(checkpoint, None)
+        };
+        for (name, stored, config, want) in [
+            ("its own", of(Some("/in/a")), reads("/in/a", None, None), Some("7")),
+            ("nobody knows whose", of(None), reads("/in/a", None, None), Some("7")),
+            ("another's", of(Some("/in/b")), reads("/in/a", None, None), None),
+            ("moved, and named", of(Some("/in/b")), reads("/in/a", Some("a"), None), Some("7")),
+            ("moved, and said so", of(Some("/in/b")), reads("/in/a", None, Some("5")), Some("5")),
+        ] {
+            let got = resume(Some(&stored), &config);
+            match want {
+                Some(want) => assert_eq!(got.expect(name).as_deref(), Some(want), "{name}"),
+                None => assert_eq!(got.expect_err(name).code(), "checkpoint-other-source", "{name}"),
+            }
+        }
+    }
+
+    #[test]
     fn a_flag_has_counted_when_a_commit_carries_it() {
         let skip = CheckpointConfig { force_skip: true, ..flags(Some("5"), None) };
         let cases = [
@@ -209,21 +270,21 @@ mod tests {
     fn v2_goes_before_v1_and_an_empty_text_counts_as_absent() {
         let time = || InstantTime::parse("20240101000000000").expect("17 digits");
         let mut metadata = CommitMetadata::default();
-        assert_eq!(Stored::from_metadata(time(), &metadata), None);
+        assert_eq!(Stored::from_metadata(time(), &metadata, None), None);
         metadata.extra_metadata.insert(KEY_V1.into(), "".into());
-        assert_eq!(Stored::from_metadata(time(), &metadata), None);
+        assert_eq!(Stored::from_metadata(time(), &metadata, None), None);
         metadata.extra_metadata.insert(KEY_V1.into(), "1".into());
-        assert_eq!(Stored::from_metadata(time(), &metadata).and_then(|s| s.key).as_deref(), Some("1"));
+        assert_eq!(Stored::from_metadata(time(), &metadata, None).and_then(|s| s.key).as_deref(), Some("1"));
         metadata.extra_metadata.insert(KEY_V2.into(), "2".into());
-        assert_eq!(Stored::from_metadata(time(), &metadata).and_then(|s| s.key).as_deref(), Some("2"));
+        assert_eq!(Stored::from_metadata(time(), &metadata, None).and_then(|s| s.key).as_deref(), Some("2"));
     }
 
     #[test]
     fn what_is_stored_is_found_again() {
         let mut metadata = CommitMetadata::default();
-        store(&mut metadata, &flags(Some("5"), Some("i")), Some("9"), Some("{}"));
+        store(&mut metadata, &flags(Some("5"), Some("i")), Some("9"), Some("{}"), None);
         let time = InstantTime::parse("20240101000000000").expect("17 digits");
-        let found = Stored::from_metadata(time, &metadata).expect("a key");
+        let found = Stored::from_metadata(time, &metadata, None).expect("a key");
         assert_eq!(found.key.as_deref(), Some("9"));
         assert_eq!(found.reset_key.as_deref(), Some("5"));
         assert_eq!(found.ignore_key.as_deref(), Some("i"));

@@ -2,11 +2,11 @@
 //! checkpoint; or it is rolled back.
 
 use super::round::{Outcome, Schemas, Streamer, Work};
-use super::{Error, Result, checkpoint, open, overtaken};
+use super::{Error, Result, checkpoint, open, overtaken, undo};
 use crate::observe::{RoundReport, Stages};
 use crate::record;
 use crate::schema::TableSchema;
-use crate::service;
+use crate::service::{self, Inserted, OpenWrite};
 use crate::source::Rejects;
 use crate::storage::fault_point;
 use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, PARTITION_METAFILE, State, Table, Timeline};
@@ -81,7 +81,7 @@ impl Streamer {
 
     /// Opens an instant, writes under it and completes it; a failure rolls it back before it is reported.
     pub(super) async fn write(
-        &self,
+        &mut self,
         work: Work,
         rejects: Option<&Rejects>,
         timeline: &Timeline,
@@ -94,48 +94,36 @@ impl Streamer {
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let time = table.new_instant(timeline);
-        report.instant = time.to_string();
         report.begun_ms = chrono::Utc::now().timestamp_millis();
-        let context = self.write_context(table.clone(), timeline, time.clone(), schemas).await?;
-        table.request(&time, table.write_action()).await?;
-        let written = self.write_and_complete(work, rejects, &context, schemas, stages, report).await;
-        let failure = match written {
+        let open = match self.opened.take() {
+            Some(open) => open,
+            None => self.writers.begin(&table, Some(timeline), self.cancel.child_token()).await?,
+        };
+        report.instant = open.time.to_string();
+        let failure = match self.write_and_complete(work, rejects, &open, schemas, stages, report).await {
             Ok(statuses) => {
                 report.completed_ms = chrono::Utc::now().timestamp_millis();
                 // The commit stands: what is left is housekeeping, which the next start can do as well.
-                if let Err(e) = Markers::new(&table.storage, &time).remove_all().await {
-                    tracing::warn!(error = %e, instant = %time, "marker files could not be removed; they do no harm");
+                if let Err(e) = Markers::new(&table.storage, &open.time).remove_all().await {
+                    tracing::warn!(error = %e, instant = %open.time, "marker files could not be removed; they do no harm");
                 }
+                undo::end(open).await;
                 fault_point("after-complete");
                 return Ok(statuses);
             }
+            // It was ended because nobody heard of it, which is to be said.
+            Err(Error::Interrupted) if !self.cancel.is_cancelled() => match open.check_alive().await {
+                Err(dead) => dead.into(),
+                Ok(()) => Error::Interrupted,
+            },
             Err(e) => e,
         };
-        // A failed create may still have gone through: the timeline knows.
-        let now = table.timeline().await;
-        let pending = Instant::new(time.clone(), table.write_action(), State::Inflight);
-        let still_pending = now.is_ok_and(|t| t.pending_writes().any(|i| i.time == time));
-        if still_pending {
-            let started = std::time::Instant::now();
-            match service::rollback(&table, &pending).await {
-                Ok(done) => self.metrics.rolled_back(started.elapsed(), done.files_deleted),
-                Err(e) => {
-                    tracing::error!(error = %e, instant = %time, "the failed write could not be rolled back; the next start does it");
-                }
-            }
-        }
+        undo::undo(&table, open, &self.writers, &self.metrics).await;
         Err(failure)
     }
 
-    async fn write_context(
-        &self,
-        table: Table,
-        timeline: &Timeline,
-        instant: InstantTime,
-        schemas: &Schemas,
-    ) -> Result<Arc<WriteContext>> {
-        let config = &self.config.write;
+    async fn write_context(&self, table: Table, open: &OpenWrite, schemas: &Schemas) -> Result<Arc<WriteContext>> {
+        let (config, timeline) = (&self.config.write, &open.timeline);
         let average_record_size = table
             .average_record_size(
                 timeline,
@@ -146,8 +134,8 @@ impl Streamer {
             .await?;
         Ok(Arc::new(WriteContext {
             timeline: Arc::new(timeline.clone()),
-            instant,
-            attempt: 0,
+            instant: open.time.clone(),
+            attempt: open.attempt,
             config: config.clone(),
             index: self.config.index.clone(),
             operation: self.config.operation,
@@ -155,7 +143,7 @@ impl Streamer {
             ordering_field: open::known_ordering_field(&self.config, Some(&table), &schemas.writer),
             schema: schemas.writer.clone(),
             average_record_size,
-            cancel: self.cancel.clone(),
+            cancel: open.cancel.clone(),
             rows_written: Arc::default(),
             key_cache: self.key_cache.clone(),
             table,
@@ -166,14 +154,16 @@ impl Streamer {
         &self,
         work: Work,
         rejects: Option<&Rejects>,
-        context: &Arc<WriteContext>,
+        open: &OpenWrite,
         schemas: &Schemas,
         stages: &mut Stages,
         report: &RoundReport,
     ) -> Result<Vec<WriteStatus>> {
-        let table = &context.table;
-        let action = table.write_action();
+        let table = self.table.clone().ok_or(Error::Worker { what: "write", why: "there is no table".into() })?;
+        let context = &self.write_context(table, open, schemas).await?;
+        let (table, action) = (&context.table, open.action);
         fault_point("before-inflight");
+        let mut inserted = None;
         let statuses = match work {
             Work::Nothing => {
                 let profile = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
@@ -181,6 +171,7 @@ impl Streamer {
                 Vec::new()
             }
             Work::Upsert(tagged, view) => {
+                inserted = self.looks_up().then(|| Inserted::of(&tagged));
                 let assigning = context.clone();
                 let plan = tokio::task::spawn_blocking(move || write::assign(&assigning, tagged, &view));
                 let plan = plan.await.map_err(|e| Error::Worker { what: "assign", why: e.to_string() })??;
@@ -201,7 +192,7 @@ impl Streamer {
                 }
             }
         };
-        if self.cancel.is_cancelled() {
+        if open.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
         stages.enter("commit");
@@ -215,16 +206,38 @@ impl Streamer {
         metadata.extra_metadata.insert("schema".into(), schemas.writer.avro.clone());
         let position = Some(report.checkpoint.as_str()).filter(|c| !c.is_empty());
         let inferred = schemas.inferred.as_ref().map(|s| s.avro.as_str());
-        checkpoint::store(&mut metadata, &self.config.checkpoint, position, inferred);
+        let origin = self.writers.are_several().then_some(&open.time);
+        checkpoint::store(&mut metadata, &self.config.checkpoint, position, inferred, origin);
         if let Some(rejects) = rejects.filter(|rejects| rejects.count() > 0) {
             stages.enter("quarantine");
             self.quarantine(rejects, &report.checkpoint).await?;
             stages.enter("commit");
         }
         fault_point("before-complete");
-        overtaken::check(table, &context.timeline, &statuses).await?;
-        table.complete(&context.instant, action, metadata.to_json()).await?;
+        self.complete(context, open, metadata, inserted.as_ref(), &statuses).await?;
         Ok(statuses)
+    }
+
+    /// The commit point.
+    async fn complete(
+        &self,
+        context: &WriteContext,
+        open: &OpenWrite,
+        mut metadata: CommitMetadata,
+        inserted: Option<&Inserted>,
+        statuses: &[WriteStatus],
+    ) -> Result<()> {
+        let table = &context.table;
+        let held = open::lock(&self.writers, "commit").await?;
+        if self.writers.are_several() {
+            self.among_others(context, open, &mut metadata, inserted, statuses).await?;
+        }
+        overtaken::check(table, &context.timeline, statuses).await?;
+        open.check_alive().await?;
+        held.check().await.map_err(service::Error::from)?;
+        table.complete(&open.time, open.action, metadata.to_json()).await?;
+        undo::release(held).await;
+        Ok(())
     }
 }
 

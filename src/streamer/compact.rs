@@ -14,6 +14,7 @@ pub async fn compact(config: CompactConfig, command: CompactCommand) -> Result<S
     let cancel = shutdown::listen()?;
     let at = command.instant.as_deref().map(instant).transpose()?;
     let table = opened(&config).await?;
+    let writers = open::writers(&config.concurrency, &table)?;
     let mut left = command.retries;
     loop {
         let compactor = Compactor {
@@ -27,6 +28,7 @@ pub async fn compact(config: CompactConfig, command: CompactCommand) -> Result<S
             rows_written: Default::default(),
             key_cache: None,
             looked: Default::default(),
+            writers: writers.clone(),
         };
         match once(compactor, command.mode, at.as_ref()).await {
             Err(e) if left > 0 && e.is_retryable() && !cancel.is_cancelled() => {

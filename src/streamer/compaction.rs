@@ -33,6 +33,7 @@ impl Streamer {
             rows_written: self.rows_compacted.clone(),
             key_cache: self.key_cache.clone(),
             looked: self.looked.clone(),
+            writers: self.writers.clone(),
         })
     }
 

@@ -4,6 +4,7 @@
 //! the list of stages. Invariants: data and checkpoint become visible in one atomic step, the completed instant; progress is
 //! kept nowhere else; a round that fails leaves the table as it was.
 
+mod among;
 mod archive;
 mod beside;
 mod checkpoint;
@@ -21,6 +22,7 @@ mod quarantine;
 mod refuse;
 mod round;
 mod shutdown;
+mod undo;
 
 pub use checkpoint::position;
 pub use commands::serve;
@@ -55,6 +57,22 @@ pub enum Error {
          where the compaction's readers look: the round is rolled back and done again"
     )]
     Overtaken { compaction: String, what: &'static str, partition: String, file_id: String },
+    #[error(
+        "another writer has moved the position that this round went on from (commit {instant:?}): the round is rolled back and \
+         done again; if two jobs read one source into this table, stop one, or else give each a \
+         hoodie.streamer.multiwriter.source.checkpoint.id of its own"
+    )]
+    PositionMoved { instant: String },
+    #[error(
+        "another writer has changed the schema of table {table} while this round wrote: it is rolled back and done again"
+    )]
+    SchemaMoved { table: String },
+    #[error(
+        "the position of commit {instant} is one in {other}, and this job reads {source_name}: give each of the jobs that write \
+         this table a hoodie.streamer.multiwriter.source.checkpoint.id of its own; if it is the same input at another place, \
+         give --checkpoint with that position"
+    )]
+    OtherSource { instant: String, other: String, source_name: String },
     #[error("compaction failed: {cause}; every commit stands, and the next run tries again")]
     Compaction { cause: Box<Error> },
     #[error("archiving failed: {cause}; every commit stands, and the next run goes on")]
@@ -95,6 +113,9 @@ impl Error {
             Error::Conflict { .. } => "table-config-conflict",
             Error::NoOrderingField { .. } => "record-no-ordering-field",
             Error::Overtaken { .. } => "write-overtaken",
+            Error::PositionMoved { .. } => "write-position-moved",
+            Error::SchemaMoved { .. } => "write-schema-moved",
+            Error::OtherSource { .. } => "checkpoint-other-source",
             Error::Compaction { cause } | Error::Archive { cause } => cause.code(),
             Error::NoTable { .. } => "table-missing",
             Error::NothingToCompact { .. } => "table-type",
@@ -145,11 +166,22 @@ impl Error {
     /// Whether the same round may go through later without anybody's help.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::Room(e) => e.is_retryable(),
+            Error::Room(e) if e.is_retryable() => true,
             Error::Quarantine { cause, .. } | Error::Compaction { cause } | Error::Archive { cause } => {
                 cause.is_retryable()
             }
-            Error::Overtaken { .. } => true,
+            e => e.is_conflict(),
+        }
+    }
+
+    /// Whether another writer stood in the way, so that the same round may go through at once.
+    pub fn is_conflict(&self) -> bool {
+        use crate::service::Error::{WriteConflict, WriteTaken, WriterExpired};
+        match self {
+            Error::Overtaken { .. } | Error::PositionMoved { .. } | Error::SchemaMoved { .. } => true,
+            Error::Room(e) => {
+                matches!(**e, crate::Error::Service(WriteConflict { .. } | WriteTaken { .. } | WriterExpired { .. }))
+            }
             _ => false,
         }
     }

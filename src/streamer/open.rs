@@ -1,11 +1,14 @@
 //! The table of a job: opened and checked against the configuration, or created; and the rules that follow from both.
 
 use super::{Error, Result};
-use crate::config::{KeyConfig, KeyGeneratorClass, PayloadClass, StreamerConfig, TableType, TimelineTimezone};
+use crate::config::{
+    ConcurrencyConfig, KeyConfig, KeyGeneratorClass, PayloadClass, StreamerConfig, TableType, TimelineTimezone,
+};
 use crate::observe::Metrics;
 use crate::record::MergeRule;
 use crate::schema::TableSchema;
-use crate::service;
+use crate::service::lock::Held;
+use crate::service::{self, Writers};
 use crate::storage::Storage;
 use crate::table::base_file::Reader;
 use crate::table::{Action, COPY_ON_WRITE, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline, TimelineZone};
@@ -64,13 +67,21 @@ pub(super) async fn open(config: &StreamerConfig) -> Result<Option<Table>> {
 
 /// Makes the table ready for a write that is about to begin, and only then, as Hudi does (`startCommit`, EAGER): a metadata
 /// table, which would go stale, is switched off, and what failed writes left is rolled back.
-pub(super) async fn clear(table: &mut Table, timeline: Timeline, metrics: &Metrics) -> Result<Timeline> {
-    disable_metadata_table(table).await?;
+pub(super) async fn clear(
+    table: &mut Table,
+    timeline: Timeline,
+    metrics: &Metrics,
+    writers: &Writers,
+) -> Result<Timeline> {
+    match writers.are_several() {
+        true => disable_metadata_table_among_others(table, writers).await?,
+        false => disable_metadata_table(table).await?,
+    }
     if !has_leftovers(&timeline) {
         return Ok(timeline);
     }
     let started = Instant::now();
-    let rolled_back = service::rollback_failed_writes(table).await?;
+    let rolled_back = service::rollback_failed_writes(table, writers).await?;
     metrics.rolled_back(started.elapsed(), rolled_back.iter().map(|r| r.files_deleted).sum());
     for done in rolled_back {
         tracing::warn!(
@@ -94,6 +105,39 @@ pub(super) async fn disable_metadata_table(table: &mut Table) -> Result<()> {
     }
     // Also where there is none: a crash in the middle may have left its folder.
     Ok(table.disable_metadata_table().await?)
+}
+
+/// The same under the lock, by what the properties say there. What a crash has left of a folder stays: another writer may be
+/// making it.
+async fn disable_metadata_table_among_others(table: &mut Table, writers: &Writers) -> Result<()> {
+    if !table.has_metadata_table() {
+        return Ok(());
+    }
+    let held = lock(writers, "disable the metadata table").await?;
+    reload(table).await?;
+    if table.has_metadata_table() {
+        held.check().await.map_err(service::Error::from)?;
+        disable_metadata_table(table).await?;
+    }
+    Ok(held.release().await.map_err(service::Error::from)?)
+}
+
+/// The table's properties as they are now.
+pub(super) async fn reload(table: &mut Table) -> Result<()> {
+    let now = Table::open(table.storage.clone()).await?;
+    table.properties = now.ok_or_else(|| Error::Gone { table: table.storage.display("") })?.properties;
+    Ok(())
+}
+
+/// The lock of the table.
+pub(super) async fn lock(writers: &Writers, doing: &'static str) -> Result<Held> {
+    Ok(writers.locks.lock(doing).await.map_err(service::Error::from)?)
+}
+
+/// The other writers of a table.
+pub(super) fn writers(config: &ConcurrencyConfig, table: &Table) -> Result<Writers> {
+    let name = table.properties.get("hoodie.table.name").unwrap_or_default();
+    Ok(Writers::open(config, &table.storage, name)?)
 }
 
 /// Whether a write, or a rollback, did not complete.

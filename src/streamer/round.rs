@@ -9,15 +9,17 @@
 //! Everything before the instant only reads the table, so that a bad row leaves nothing behind. Bulk insert streams: it
 //! reads its rows under the open instant, and a bad row there rolls the instant back before the error is reported.
 
+use super::among::Basis;
 use super::input::Input;
-use super::{Error, Result, checkpoint, open, quarantine};
+use super::{Error, Result, checkpoint, open, quarantine, undo};
 use crate::config::{BadRecordPolicy, Operation, StreamerConfig, TableType, mask_urls};
 use crate::index::{KeyCache, Tagged};
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
-use crate::service::Looked;
+use crate::service::{Looked, OpenWrite, Writers};
 use crate::source::{self, Fetch, FetchRequest, Rejects, Source, hidden_columns};
+use crate::storage::Storage;
 use crate::table::{FileSystemView, InstantTime, Table, Timeline};
 use crate::transform::{self, Transformed};
 use crate::write::WriteStatus;
@@ -77,6 +79,11 @@ pub(super) struct Streamer {
     pub(super) written_on: Option<Timeline>,
     /// What was told of that keeps the timeline long.
     pub(super) archive_told: super::archive::Told,
+    pub(super) writers: Writers,
+    /// Among several writers: the instant of this round, until its write takes it.
+    pub(super) opened: Option<OpenWrite>,
+    /// What the round at hand has read of the table.
+    pub(super) basis: Basis,
 }
 
 /// How a job is told to end.
@@ -127,6 +134,8 @@ impl Streamer {
         metrics: Metrics,
     ) -> Result<Streamer> {
         let table = open::open(&config).await?;
+        let storage = Storage::open_with(&config.table.base_path, &config.storage)?;
+        let writers = Writers::open(&config.concurrency, &storage, &config.table.name)?;
         let (rule, origin) = open::merge_rule(&config, table.as_ref())?;
         tracing::info!(rule = ?rule.0, from = origin, "merge rule in force");
         Ok(Streamer {
@@ -149,6 +158,9 @@ impl Streamer {
             looked: Looked::default(),
             written_on: None,
             archive_told: Default::default(),
+            writers,
+            opened: None,
+            basis: Basis::default(),
         })
     }
 
@@ -156,8 +168,25 @@ impl Streamer {
         &self.config
     }
 
-    /// One round.
+    /// One round. Where another writer stood in the way, so many more as are configured.
     pub async fn sync_once(&mut self) -> Result<Outcome> {
+        let mut left = self.config.concurrency.retries_on_conflict;
+        loop {
+            let done = self.round().await;
+            if let (Some(open), Some(table)) = (self.opened.take(), &self.table) {
+                undo::undo(table, open, &self.writers, &self.metrics).await;
+            }
+            match done {
+                Err(e) if e.is_conflict() && left > 0 && !self.stop.is_cancelled() => {
+                    left -= 1;
+                    tracing::warn!(code = e.code(), error = %e, tries_left = left, "the round is done again");
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn round(&mut self) -> Result<Outcome> {
         let mut stages = Stages::start(self.metrics.clone());
         let (operation, table) = (self.operation_name(), self.config.table.name.clone());
         let mut report = RoundReport { operation, table, ..Default::default() };
@@ -173,9 +202,10 @@ impl Streamer {
         stages.enter("timeline");
         let timeline = self.look().await?;
         let stored = match &self.table {
-            Some(table) => checkpoint::latest(table, &timeline).await?,
+            Some(table) => checkpoint::latest(table, &timeline, self.config.checkpoint.id.as_deref()).await?,
             None => None,
         };
+        self.basis.position = stored.as_ref().map(|stored| stored.origin.clone());
         let resume = checkpoint::resume(stored.as_ref(), &self.config.checkpoint)?.or_else(|| self.pinned.clone());
         self.metrics.resumes(resume.as_deref());
         if !std::mem::replace(&mut self.begun, true) {
@@ -185,6 +215,7 @@ impl Streamer {
 
         stages.enter("fetch");
         let table_schema = self.table_schema(&timeline).await?;
+        self.basis.schema = table_schema.clone();
         let frozen =
             stored.as_ref().and_then(|s| s.inferred_schema.as_deref()).map(TableSchema::from_avro).transpose()?;
         let reader = self.reader_schema(frozen.as_ref(), table_schema.as_ref())?;
@@ -212,6 +243,7 @@ impl Streamer {
         };
         let timeline = self.clear(timeline).await?;
         let timeline = self.retry_last_compaction(timeline).await?;
+        let timeline = self.begin(timeline).await?;
         let progress = Progress::follow(report.bytes_read, batches.bytes_read.clone(), !self.config.run.no_progress);
 
         stages.enter("transform");
@@ -297,7 +329,7 @@ impl Streamer {
     pub(super) async fn clear(&mut self, timeline: Timeline) -> Result<Timeline> {
         let Some(table) = &mut self.table else { return Ok(timeline) };
         if !self.config.run.dry_run && !self.config.run.explain {
-            return open::clear(table, timeline, &self.metrics).await;
+            return open::clear(table, timeline, &self.metrics, &self.writers).await;
         }
         if open::has_leftovers(&timeline) {
             tracing::warn!("the table has failed writes; a real run rolls them back first");

@@ -34,16 +34,24 @@ impl Loader<'_> {
         }
     }
 
-    /// Until the rounds of a job take the lock and look for conflicts.
-    pub(super) fn several_writers_are_not_done(&mut self, concurrency: &ConcurrencyConfig) {
-        for (key, bad) in [
-            (&keys::CONCURRENCY, concurrency.mode != ConcurrencyMode::SingleWriter),
-            (&keys::FAILED_WRITES, concurrency.failed_writes != FailedWritesPolicy::Eager),
-        ] {
-            if bad && self.given(key).is_some() {
-                let text = format!("{}={} is not done: set it to {}", key.name, self.text(key), key.default);
-                self.problem("config-unsupported", text);
-            }
+    /// The flags and keys that say which checkpoint is meant.
+    pub(super) fn checkpoint(&mut self) -> CheckpointConfig {
+        let id = self.given(&keys::CHECKPOINT_ID);
+        let is_name = |id: &String| id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+        if let Some(bad) = id.as_ref().filter(|id| !is_name(id)) {
+            let text = format!(
+                "{}: {}={bad:.200} is no name: it may have letters, digits, `_`, `-` and `.`",
+                self.origin(&keys::CHECKPOINT_ID),
+                keys::CHECKPOINT_ID.name
+            );
+            self.problem("config-bad-value", text);
+        }
+        CheckpointConfig {
+            checkpoint: self.raw.value("--checkpoint").map(str::to_string),
+            ignore_checkpoint: self.raw.value("--ignore-checkpoint").map(str::to_string),
+            id,
+            carried_prefixes: self.list(&keys::META_PREFIXES),
+            ..CheckpointConfig::default()
         }
     }
 

@@ -25,16 +25,13 @@ impl Loader<'_> {
             base_path: flag("--target-base-path").unwrap_or_default(),
             table_name: flag("--target-table"),
             storage: self.storage(),
+            concurrency: self.concurrency(),
             source,
             source_name: named.map_or("", |(name, _)| *name),
             source_given: self.raw.value("--source-class").is_some(),
             topic: self.given(&keys::KAFKA_TOPIC).filter(|_| source.is_kafka()),
             kafka,
-            checkpoint: CheckpointConfig {
-                checkpoint: flag("--checkpoint"),
-                ignore_checkpoint: flag("--ignore-checkpoint"),
-                ..CheckpointConfig::default()
-            },
+            checkpoint: self.checkpoint(),
             log_json: self.raw.has("--log-json"),
             warnings: self.settings.warnings,
         };

@@ -3,8 +3,8 @@
 //! The file is Hudi's heartbeat (table-services.md §7.3), which is empty there. Ours names the process, so that one that
 //! died on this machine need not be waited for.
 
-use crate::service::owner::{self, Owner};
-use crate::service::rollback::{HEARTBEAT_EXPIRES_MS, HEARTBEATS};
+use crate::service::concurrency::{HEARTBEATS, path_of};
+use crate::service::owner::{self, GIVEN_UP, HEARTBEAT_EXPIRES_MS, Owner};
 use crate::service::{Error, Result};
 use crate::storage::{self, Storage};
 use crate::table::InstantTime;
@@ -18,9 +18,6 @@ const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Looks at a file that others come and go by.
 const TRIES: u32 = 3;
-
-/// First word of one whose owner has given up: nobody need wait for it.
-const GIVEN_UP: &str = "given-up";
 
 /// Beats until it is ended or dropped; dropped, its file stays until it is found to be a dead one's.
 pub(super) struct Heartbeat {
@@ -94,10 +91,6 @@ impl Drop for Heartbeat {
     }
 }
 
-fn path_of(instant: &InstantTime) -> String {
-    format!("{HEARTBEATS}/{instant}")
-}
-
 async fn beat(storage: Storage, path: String, owner: Bytes, lost: CancellationToken) {
     loop {
         tokio::time::sleep(INTERVAL).await;
@@ -120,8 +113,7 @@ async fn take_over(storage: &Storage, instant: &InstantTime, owner: &Owner) -> R
     let Some(found) = storage.get_opt(&path).await? else { return Ok(None) };
     let Some((beat_ms, silent_ms)) = owner::silence(storage, &path).await? else { return Ok(None) };
     let text = String::from_utf8_lossy(&found);
-    let given_up = text.split(' ').next() == Some(GIVEN_UP);
-    let alive = !given_up && owner::is_alive(&text).unwrap_or(silent_ms < HEARTBEAT_EXPIRES_MS);
+    let alive = owner::is_alive(&text).unwrap_or(silent_ms < HEARTBEAT_EXPIRES_MS);
     if alive {
         return Err(Error::CompactorAlive { instant: instant.to_string(), seconds: silent_ms / 1000 });
     }

@@ -26,6 +26,7 @@ use crate::config::{CompactionConfig, IndexConfig, WriteConfig};
 use crate::index::KeyCache;
 use crate::observe::CompactionReport;
 use crate::record::MergeRule;
+use crate::service::Writers;
 use crate::table::{Action, InstantTime, Table};
 use crate::write::WriteStatus;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Plans and executes the compactions of one table.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Compactor {
     pub table: Table,
     pub config: CompactionConfig,
@@ -51,6 +52,7 @@ pub struct Compactor {
     pub key_cache: Option<Arc<KeyCache>>,
     /// Of a job that plans again and again.
     pub looked: Looked,
+    pub writers: Writers,
 }
 
 impl Compactor {

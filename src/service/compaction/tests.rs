@@ -107,6 +107,7 @@ fn compactor(table: Table) -> Compactor {
         rows_written: Arc::default(),
         key_cache: None,
         looked: Looked::default(),
+        writers: Writers::none(),
     }
 }
 

@@ -57,7 +57,7 @@ async fn failures_of_hudi_are_rolled_back_as_hudi_does_it() {
             of_instant(&files(&path), &write.time).into_iter().filter(|f| !f.starts_with(".hoodie")).collect();
         assert_eq!(data.len(), 2, "{name}");
 
-        let done = rollback_failed_writes(&table).await.expect(name);
+        let done = rollback_failed_writes(&table, &Writers::none()).await.expect(name);
         let want = RolledBack { instant: write.clone(), files_deleted: 2, log_files_written: 0 };
         assert_eq!(done, [want], "{name}");
         assert_eq!(of_instant(&files(&path), &write.time), [""; 0], "{name}");
@@ -79,7 +79,11 @@ async fn failures_of_hudi_are_rolled_back_as_hudi_does_it() {
         assert_eq!(deleted, want.iter().collect::<Vec<_>>(), "{name}");
         let same = FileSystemView::load(&table, &after, None).await.expect("view");
         assert_eq!(same.partitions, view.partitions, "{name}: readers see no difference");
-        assert_eq!(rollback_failed_writes(&table).await.expect(name), [], "{name}: nothing is left to do");
+        assert_eq!(
+            rollback_failed_writes(&table, &Writers::none()).await.expect(name),
+            [],
+            "{name}: nothing is left to do"
+        );
     }
 }
 
@@ -99,7 +103,7 @@ async fn a_rollback_that_hudi_has_planned_is_finished() {
             std::fs::write(path.join(partition).join(name), "x").expect("written");
         }
     }
-    let done = rollback_failed_writes(&table).await.expect("resumed");
+    let done = rollback_failed_writes(&table, &Writers::none()).await.expect("resumed");
     assert_eq!(done.len(), 1);
     let ours = RollbackMetadata::from_file(&table.read_instant(&rollback).await.expect("read")).expect("metadata");
     assert_eq!(ours.commits_rollback, theirs.commits_rollback);
@@ -136,7 +140,9 @@ async fn a_crash_between_any_two_steps_is_taken_up() {
         ];
         all.iter().take(steps).for_each(|step| step());
 
-        let done = rollback_failed_writes(&table).await.unwrap_or_else(|e| panic!("after {steps} steps: {e}"));
+        let done = rollback_failed_writes(&table, &Writers::none())
+            .await
+            .unwrap_or_else(|e| panic!("after {steps} steps: {e}"));
         assert_eq!(done.len(), 1, "after {steps} steps");
         assert_eq!(of_instant(&files(&path), &write.time), [""; 0], "after {steps} steps");
         let after = table.timeline().await.expect("timeline");
@@ -160,7 +166,7 @@ async fn data_is_found_by_listing_where_markers_are_gone_or_torn() {
             None => std::fs::remove_dir_all(&markers).expect("removed"),
             Some(text) => std::fs::write(markers.join("MARKERS0"), text).expect("written"),
         }
-        let done = rollback_failed_writes(&table).await.expect(name);
+        let done = rollback_failed_writes(&table, &Writers::none()).await.expect(name);
         assert_eq!(done[0].files_deleted, 2, "{name}");
         assert_eq!(of_instant(&files(&path), &write.time), [""; 0], "{name}");
     }
@@ -171,9 +177,10 @@ async fn what_was_only_requested_leaves_an_empty_plan() {
     let (_folder, path, table) = failed("v6_cow_no_mdt").await;
     let time = table.new_instant(&table.timeline().await.expect("timeline"));
     table.request(&time, Action::Commit).await.expect("requested");
-    let done =
-        rollback(&table, &Instant::new(time.clone(), Action::Commit, State::Requested)).await.expect("rolled back");
-    assert_eq!(done.files_deleted, 0);
+    let done = rollback(&table, &Instant::new(time.clone(), Action::Commit, State::Requested), &Writers::none())
+        .await
+        .expect("rolled back");
+    assert_eq!(done.expect("something to undo").files_deleted, 0);
     assert_eq!(of_instant(&files(&path), &time), [""; 0]);
 }
 
@@ -184,7 +191,7 @@ async fn several_failures_go_newest_first_and_insert_overwrite_goes_too() {
     let newer = table.new_instant(&table.timeline().await.expect("timeline"));
     table.request(&newer, Action::ReplaceCommit).await.expect("requested");
     table.mark_inflight(&newer, Action::ReplaceCommit, Bytes::new()).await.expect("inflight");
-    let done = rollback_failed_writes(&table).await.expect("rolled back");
+    let done = rollback_failed_writes(&table, &Writers::none()).await.expect("rolled back");
     let order: Vec<_> = done.iter().map(|d| (&d.instant.time, d.instant.action)).collect();
     assert_eq!(order, [(&newer, Action::ReplaceCommit), (&older.time, Action::Commit)]);
     assert_eq!(of_instant(&files(&path), &newer), [""; 0]);
@@ -200,7 +207,7 @@ async fn clustering_that_waits_is_left_alone() {
         std::fs::remove_file(path.join(later.path())).expect("removed");
     }
     assert_eq!(pending(&table).await.action, Action::Commit, "the write after it is inflight again");
-    rollback_failed_writes(&table).await.expect("rolled back");
+    rollback_failed_writes(&table, &Writers::none()).await.expect("rolled back");
     let left = table.timeline().await.expect("timeline");
     let left: Vec<_> = left.pending_writes().collect();
     assert_eq!(left, [&clustering.in_state(State::Inflight)]);
@@ -215,26 +222,26 @@ async fn what_we_must_not_roll_back_is_refused_by_name() {
     let later = table.new_instant(&table.timeline().await.expect("timeline"));
     std::fs::write(path.join(format!(".hoodie/{later}.commit")), "{}").expect("written");
     let before = files(&path);
-    let error = rollback_failed_writes(&table).await.expect_err("a later commit");
+    let error = rollback_failed_writes(&table, &Writers::none()).await.expect_err("a later commit");
     assert_eq!(error.code(), "service-rollback-commits-after");
     assert!(error.to_string().contains(write.time.as_str()) && error.to_string().contains(later.as_str()), "{error}");
     assert_eq!(files(&path), before, "nothing has changed");
 
     // The same, left by a concurrent writer: alive, then silent for long.
-    let heartbeat = path.join(HEARTBEATS).join(write.time.as_str());
+    let heartbeat = path.join(".hoodie/.heartbeat").join(write.time.as_str());
     std::fs::create_dir_all(heartbeat.parent().expect("a folder")).expect("made");
     std::fs::write(&heartbeat, "").expect("written");
-    let error = rollback_failed_writes(&table).await.expect_err("alive");
+    let error = rollback_failed_writes(&table, &Writers::none()).await.expect_err("alive");
     assert_eq!(error.code(), "service-rollback-writer-alive");
-    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_millis(HEARTBEAT_EXPIRES_MS as u64 + 1000);
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(121);
     let file = std::fs::File::options().write(true).open(&heartbeat).expect("opened");
     file.set_modified(long_ago).expect("aged");
-    assert_eq!(rollback_failed_writes(&table).await.expect("rolled back").len(), 1);
+    assert_eq!(rollback_failed_writes(&table, &Writers::none()).await.expect("rolled back").len(), 1);
     assert!(!heartbeat.exists());
 
     // The metadata table is still on.
     let (_folder, path) = golden("v6_cow_inflight");
-    let error = rollback_failed_writes(&open(&path).await).await.expect_err("metadata table");
+    let error = rollback_failed_writes(&open(&path).await, &Writers::none()).await.expect_err("metadata table");
     assert_eq!(error.code(), "service-rollback-metadata-table");
 
     // A rollback of a completed write, asked for by hand.
@@ -244,7 +251,7 @@ async fn what_we_must_not_roll_back_is_refused_by_name() {
     let plan = plan::make(&table, &completed, &Leftovers::default()).to_file();
     table.create_instant(&Instant::new(time, Action::Rollback, State::Requested), plan).await.expect("requested");
     let before = files(&path);
-    let error = rollback_failed_writes(&table).await.expect_err("completed");
+    let error = rollback_failed_writes(&table, &Writers::none()).await.expect_err("completed");
     assert_eq!((error.code(), files(&path)), ("service-rollback-completed-write", before));
 }
 
@@ -260,7 +267,10 @@ async fn a_plan_that_names_other_files_deletes_nothing() {
     let requested = Instant::new(time, Action::Rollback, State::Requested);
     table.create_instant(&requested, plan.to_file()).await.expect("requested");
     let before = files(&path);
-    assert_eq!(rollback_failed_writes(&table).await.expect_err("refused").code(), "service-rollback-plan");
+    assert_eq!(
+        rollback_failed_writes(&table, &Writers::none()).await.expect_err("refused").code(),
+        "service-rollback-plan"
+    );
     assert_eq!(files(&path), before);
 }
 
@@ -275,6 +285,6 @@ async fn markers_of_a_completed_write_go() {
         std::fs::create_dir_all(folder.join("eu")).expect("made");
         std::fs::write(folder.join("eu/f.parquet.marker.CREATE"), "").expect("written");
     }
-    rollback_failed_writes(&table).await.expect("nothing to roll back");
+    rollback_failed_writes(&table, &Writers::none()).await.expect("nothing to roll back");
     assert!(!done.exists() && running.exists());
 }

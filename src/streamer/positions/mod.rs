@@ -72,7 +72,7 @@ impl Held {
             return Err(super::Error::Conflict { table: place, conflicts });
         }
         let timeline = table.timeline().await?;
-        let stored = checkpoint::latest(&table, &timeline).await?;
+        let stored = checkpoint::latest(&table, &timeline, config.checkpoint.id.as_deref()).await?;
         Ok(Held { table, timeline, stored })
     }
 

@@ -5,9 +5,10 @@ use super::topic::{self, Oddities};
 use super::{Error, Held, text};
 use crate::config::{CheckpointConfig, PositionsConfig, SetHow, SourceClass};
 use crate::observe::Metrics;
-use crate::service;
-use crate::streamer::{Result, checkpoint, open};
-use crate::table::{Action, CommitMetadata, Instant, InstantTime, State, Table, Timeline};
+use crate::service::{self, Writers};
+use crate::streamer::{Result, checkpoint, open, undo};
+use crate::table::{Action, CommitMetadata, InstantTime, Table, Timeline};
+use tokio_util::sync::CancellationToken;
 
 /// A write that began this recently may be one of a living process: Hudi's own measure for a silent one
 /// (`hoodie.client.heartbeat.interval_in_ms` × `….tolerable.misses`, 0.15).
@@ -43,8 +44,9 @@ pub(super) async fn set(config: &PositionsConfig, wanted: &str, how: SetHow) -> 
     }
     let schema = held.table.latest_schema(&held.timeline).await?.ok_or(Error::NoSchema { table: place })?;
     let metadata = metadata(config, &held, &wanted, schema);
-    let timeline = open::clear(&mut held.table, held.timeline, &Metrics::off()).await?;
-    let instant = commit(&held.table, &timeline, &metadata).await?;
+    let writers = open::writers(&config.concurrency, &held.table)?;
+    let timeline = open::clear(&mut held.table, held.timeline, &Metrics::off(), &writers).await?;
+    let instant = commit(&held.table, &timeline, &metadata, &writers).await?;
     tracing::info!(%instant, position = wanted, before, "position set");
     Ok(format!("{change}\nset by commit {instant}: the next run goes on from it"))
 }
@@ -107,28 +109,42 @@ fn metadata(config: &PositionsConfig, held: &Held, position: &str, schema: Strin
     let counted = CheckpointConfig {
         checkpoint: flags.checkpoint.or_else(|| stored.and_then(|s| s.reset_key.clone())),
         ignore_checkpoint: flags.ignore_checkpoint.or_else(|| stored.and_then(|s| s.ignore_key.clone())),
+        id: flags.id,
+        source: flags.source,
         ..CheckpointConfig::default()
     };
     let inferred = stored.and_then(|s| s.inferred_schema.as_deref());
-    checkpoint::store(&mut metadata, &counted, Some(position), inferred);
+    checkpoint::store(&mut metadata, &counted, Some(position), inferred, None);
     metadata
 }
 
 /// The three states of a commit without rows; one that fails in between is rolled back.
-async fn commit(table: &Table, timeline: &Timeline, metadata: &CommitMetadata) -> Result<InstantTime> {
-    let (time, action) = (table.new_instant(timeline), table.write_action());
-    table.request(&time, action).await?;
+async fn commit(
+    table: &Table,
+    timeline: &Timeline,
+    metadata: &CommitMetadata,
+    writers: &Writers,
+) -> Result<InstantTime> {
+    let write = writers.begin(table, Some(timeline), CancellationToken::new()).await?;
+    let (time, action) = (write.time.clone(), write.action);
     let states = async {
         let profile = CommitMetadata { operation_type: OPERATION.into(), ..CommitMetadata::default() };
         table.mark_inflight(&time, action, profile.to_json()).await?;
-        table.complete(&time, action, metadata.to_json()).await
+        let held = open::lock(writers, "set the position").await?;
+        write.check_alive().await?;
+        held.check().await.map_err(service::Error::from)?;
+        table.complete(&time, action, metadata.to_json()).await?;
+        undo::release(held).await;
+        Ok(())
     };
-    let Err(failure) = states.await else { return Ok(time) };
-    // A failed create may still have gone through: the timeline knows.
-    let open = Instant::new(time.clone(), action, State::Inflight);
-    let still_open = table.timeline().await.is_ok_and(|t| t.pending_writes().any(|i| i.time == time));
-    if still_open && let Err(e) = service::rollback(table, &open).await {
-        tracing::error!(error = %e, instant = %time, "the failed commit could not be rolled back; the next start does it");
+    match states.await {
+        Ok(()) => {
+            undo::end(write).await;
+            Ok(time)
+        }
+        Err(failure) => {
+            undo::undo(table, write, writers, &Metrics::off()).await;
+            Err(failure)
+        }
     }
-    Err(failure.into())
 }

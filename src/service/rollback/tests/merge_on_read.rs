@@ -50,7 +50,7 @@ async fn a_failed_delta_commit_loses_its_base_files_and_its_blocks_count_no_more
     let (group, failed) = logs_before.first_key_value().expect("a log file of the failed write");
     assert_eq!((logs_before.len(), failed.len()), (1, 1));
 
-    let done = rollback_failed_writes(&table).await.expect("rolled back");
+    let done = rollback_failed_writes(&table, &Writers::none()).await.expect("rolled back");
     assert_eq!(done, [RolledBack { instant: write.clone(), files_deleted: 1, log_files_written: 1 }]);
     assert_eq!(of_instant(&files(&path), &write.time), [""; 0]);
 
@@ -72,7 +72,7 @@ async fn a_failed_delta_commit_loses_its_base_files_and_its_blocks_count_no_more
     assert_eq!(partition.success_delete_files, [""; 0]);
     let bases = |view: &FileSystemView| view.latest_base_files().cloned().collect::<Vec<_>>();
     assert_eq!(bases(&view(&table).await), bases(&before), "base files are as before");
-    assert_eq!(rollback_failed_writes(&table).await.expect("again"), [], "nothing is left to do");
+    assert_eq!(rollback_failed_writes(&table, &Writers::none()).await.expect("again"), [], "nothing is left to do");
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn a_plan_of_ours_is_what_hudi_makes_and_hudis_is_taken_up() {
         }
     }
     let before = logs(&table).await;
-    let done = rollback_failed_writes(&table).await.expect("resumed");
+    let done = rollback_failed_writes(&table, &Writers::none()).await.expect("resumed");
     assert_eq!(done, [RolledBack { instant: target.clone(), files_deleted: 1, log_files_written: 2 }]);
     assert_eq!(of_instant(&files(&path), &target.time), [""; 0]);
     let ours = metadata(&table, &rollback).await;
@@ -156,7 +156,9 @@ async fn a_crash_between_any_two_steps_is_taken_up_with_rollback_blocks_too() {
         ];
         all.iter().take(steps).for_each(|step| step());
 
-        let done = rollback_failed_writes(&table).await.unwrap_or_else(|e| panic!("after {steps} steps: {e}"));
+        let done = rollback_failed_writes(&table, &Writers::none())
+            .await
+            .unwrap_or_else(|e| panic!("after {steps} steps: {e}"));
         assert_eq!(done.len(), 1, "after {steps} steps");
         assert_eq!(of_instant(&files(&path), &write.time), [""; 0], "after {steps} steps");
         let rollback = last_rollback(&table).await;
@@ -189,7 +191,7 @@ async fn blocks_are_found_in_the_log_files_where_markers_are_gone() {
 async fn a_group_that_the_failed_write_has_opened_with_log_files_goes() {
     let (_folder, path, table) = failed("v6_mor_inflight").await;
     let write = pending(&table).await;
-    rollback_failed_writes(&table).await.expect("rolled back");
+    rollback_failed_writes(&table, &Writers::none()).await.expect("rolled back");
     let before = logs(&table).await;
     let ((partition, _), names) = before.first_key_value().expect("one");
     let block = std::fs::read(path.join(partition).join(&names[0])).expect("a log file");
@@ -203,7 +205,7 @@ async fn a_group_that_the_failed_write_has_opened_with_log_files_goes() {
             Markers::new(&table.storage, &time).create(&marker).await.expect("marked");
         }
         std::fs::write(path.join(&file), &block).expect("written");
-        let done = rollback_failed_writes(&table).await.expect("rolled back");
+        let done = rollback_failed_writes(&table, &Writers::none()).await.expect("rolled back");
         assert_eq!((done[0].files_deleted, done[0].log_files_written), (1, 0));
         assert!(!path.join(file).exists());
     }
@@ -239,7 +241,11 @@ async fn a_compaction_that_died_keeps_its_plan_and_the_log_files_on_it() {
         let logs = of_instant(&files(&path), &compaction.time).into_iter().filter(|f| f.contains(".log."));
         let logs: Vec<String> = logs.collect();
         assert_eq!(logs.len(), 1);
-        assert_eq!(rollback_failed_writes(&table).await.expect("nothing failed"), [], "it may be running");
+        assert_eq!(
+            rollback_failed_writes(&table, &Writers::none()).await.expect("nothing failed"),
+            [],
+            "it may be running"
+        );
         let done = rollback_compaction(&table, &compaction).await.expect("rolled back");
         assert_eq!(done, RolledBack { instant: compaction.clone(), files_deleted: 2, log_files_written: 0 });
         let requested = compaction.in_state(State::Requested);
@@ -280,7 +286,11 @@ async fn a_crash_in_the_rollback_of_a_compaction_is_taken_up_by_the_next_one_alo
             &|| std::fs::write(path.join(rollback(State::Completed).path()), "").expect("written"),
         ];
         all.iter().take(steps).for_each(|step| step());
-        assert_eq!(rollback_failed_writes(&table).await.expect("nothing failed"), [], "after {steps} steps");
+        assert_eq!(
+            rollback_failed_writes(&table, &Writers::none()).await.expect("nothing failed"),
+            [],
+            "after {steps} steps"
+        );
         rollback_compaction(&table, &compaction).await.unwrap_or_else(|e| panic!("after {steps} steps: {e}"));
         let rest = of_instant(&files(&path), &compaction.time);
         assert_eq!(rest, [compaction.in_state(State::Requested).path(), logs[0].clone()], "after {steps} steps");
@@ -300,7 +310,7 @@ async fn blocks_on_a_pending_compaction_are_cancelled_there() {
     let marker = Marker { path: file(1), marker_type: MarkerType::Append };
     Markers::new(&table.storage, &time).create(&marker).await.expect("marked");
     std::fs::write(path.join(file(4)), "").expect("written");
-    let done = rollback_failed_writes(&table).await.expect("rolled back");
+    let done = rollback_failed_writes(&table, &Writers::none()).await.expect("rolled back");
     assert_eq!((done[0].files_deleted, done[0].log_files_written), (0, 1));
     let written = format!("{partition}/.{file_id}_{}.log.5_1-0-1", compaction.time);
     assert_cancels(&table, written, &last_rollback(&table).await.time, &time).await;
