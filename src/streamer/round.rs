@@ -20,7 +20,7 @@ use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, Tab
 use crate::service::{Looked, OpenWrite, Writers};
 use crate::source::{self, Fetch, FetchRequest, Rejects, Source, hidden_columns};
 use crate::storage::Storage;
-use crate::table::{FileSystemView, InstantTime, Table, Timeline};
+use crate::table::{FileSystemView, InstantTime, Markers, Table, Timeline};
 use crate::transform::{self, Transformed};
 use crate::write::WriteStatus;
 use arrow::datatypes::SchemaRef;
@@ -62,6 +62,8 @@ pub(super) struct Streamer {
     pub(super) buckets_checked: bool,
     /// A round has said where the job goes on from.
     begun: bool,
+    /// Markers that earlier jobs have left are removed.
+    swept: bool,
     /// The position after which the last rounds found nothing, and when table and schemas were last looked at.
     quiet: Option<(String, Instant)>,
     /// A position that no commit could keep yet: there is no schema to make the table with, or empty commits are not wanted.
@@ -149,6 +151,7 @@ impl Streamer {
             key_prefix: None,
             buckets_checked: false,
             begun: false,
+            swept: false,
             quiet: None,
             pinned: None,
             stop: tokens.stop,
@@ -329,7 +332,12 @@ impl Streamer {
     pub(super) async fn clear(&mut self, timeline: Timeline) -> Result<Timeline> {
         let Some(table) = &mut self.table else { return Ok(timeline) };
         if !self.config.run.dry_run && !self.config.run.explain {
-            return open::clear(table, timeline, &self.metrics, &self.writers).await;
+            let timeline = open::clear(table, timeline, &self.metrics, &self.writers).await?;
+            if !self.swept {
+                Markers::sweep(table).await?;
+                self.swept = true;
+            }
+            return Ok(timeline);
         }
         if open::has_leftovers(&timeline) {
             tracing::warn!("the table has failed writes; a real run rolls them back first");

@@ -72,6 +72,19 @@ fn a_job_killed_before_its_first_commit_begins_again() {
 }
 
 #[test]
+fn markers_of_what_is_over_are_removed_by_the_next_job() {
+    let mut job = Job::new(BASE_SCHEMA, Model::new(&["id", "ts", "v"]), |call| call);
+    let done = job.upsert(&rows(0..10, 1));
+    let marker = |instant: &str| format!("table/.hoodie/.temp/{instant}/a.parquet.marker.CREATE");
+    let rolled_back = "20200101000000000";
+    for instant in [&done, rolled_back] {
+        job.scratch.file(&marker(instant), "");
+    }
+    job.upsert(&rows(5..15, 2));
+    assert_eq!([&done, rolled_back].map(|instant| job.scratch.path(&marker(instant)).exists()), [false; 2]);
+}
+
+#[test]
 fn spark_rolls_back_what_we_left_behind() {
     needs_peers!();
     let mut job = Job::new(BASE_SCHEMA, Model::new(&["id", "ts", "v"]), |call| call);
