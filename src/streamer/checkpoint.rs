@@ -35,11 +35,16 @@ pub(super) struct Stored {
     pub origin: InstantTime,
     /// The folder or topic, where the job was one of several writers.
     pub source: Option<String>,
+    /// It has left the active timeline.
+    pub is_archived: bool,
     pub key: Option<String>,
     pub reset_key: Option<String>,
     pub ignore_key: Option<String>,
     pub inferred_schema: Option<String>,
 }
+
+/// What a commit that is resumed from has one of.
+const POSITIONS: [&str; 4] = [KEY_V2, KEY_V1, RESET_KEY_V2, RESET_KEY_V1];
 
 impl Stored {
     /// `None` if the commit carries neither a key nor a reset key.
@@ -55,6 +60,7 @@ impl Stored {
             origin: extra(ORIGIN_KEY).as_deref().and_then(InstantTime::parse).unwrap_or_else(|| instant.clone()),
             source: extra(SOURCE_KEY),
             instant,
+            is_archived: false,
             key,
             reset_key,
             ignore_key: extra(IGNORE_KEY),
@@ -70,7 +76,9 @@ pub async fn position(table: &Table, timeline: &Timeline) -> Result<Option<Strin
 
 /// Walks the completed writes of the active timeline, newest first, to the first that knows of a checkpoint. Commits of
 /// other writers, compactions and clusterings carry none and are passed over. One that only carries it on may not know of a
-/// commit that was completed later than itself: the walk goes on to the one that it has it from. `id`: of the job.
+/// commit that was completed later than itself: the walk goes on to the one that it has it from. Where none
+/// knows of one, another archiver than ours may have taken it off the timeline: then the archived timeline knows. (Hudi's Streamer
+/// starts as with a new table.) `id`: of the job.
 pub(super) async fn latest(table: &Table, timeline: &Timeline, id: Option<&str>) -> Result<Option<Stored>> {
     let mut latest: Option<Stored> = None;
     for instant in timeline.completed_writes().rev() {
@@ -84,7 +92,15 @@ pub(super) async fn latest(table: &Table, timeline: &Timeline, id: Option<&str>)
             latest = Some(stored);
         }
     }
-    Ok(latest)
+    if latest.is_some() {
+        return Ok(latest);
+    }
+    let keys = POSITIONS.map(|key| named(key, id));
+    let Some(archived) = table.archived_with(timeline, &keys).await? else { return Ok(None) };
+    let extra_metadata = archived.commit.map(|commit| commit.extra_metadata).unwrap_or_default();
+    let metadata = CommitMetadata { extra_metadata, ..CommitMetadata::default() };
+    let stored = Stored::from_metadata(archived.instant.time, &metadata, id);
+    Ok(stored.map(|stored| Stored { is_archived: true, ..stored }))
 }
 
 /// The position to start after (`StreamerCheckpointUtils`, 1.0.2): `--ignore-checkpoint` and `--checkpoint` count once per
@@ -122,6 +138,12 @@ pub(super) fn tell(resume: Option<&str>, stored: Option<&Stored>, commits: usize
         Some(OffsetReset::Group) => "auto.offset.reset=group",
     };
     match (resume, stored) {
+        (Some(checkpoint), Some(stored)) if stored.key.as_deref() == resume && stored.is_archived => tracing::warn!(
+            checkpoint,
+            instant = %stored.instant,
+            "no commit on the timeline carries a checkpoint: another writer has archived it; resuming after the newest archived \
+             commit that does"
+        ),
         (Some(checkpoint), Some(stored)) if stored.key.as_deref() == resume => {
             tracing::info!(checkpoint, instant = %stored.instant, "resuming after the newest commit with a checkpoint");
         }
@@ -185,6 +207,7 @@ mod tests {
             instant: InstantTime::parse("20240101000000000").expect("17 digits"),
             origin: InstantTime::parse("20240101000000000").expect("17 digits"),
             source: None,
+            is_archived: false,
             key: key.map(str::to_string),
             reset_key: reset.map(str::to_string),
             ignore_key: ignore.map(str::to_string),

@@ -22,7 +22,11 @@ pub struct CommitSummary {
 /// Summaries that have been read. What an instant's completed file says never changes, so that they hold as long as the
 /// table does.
 #[derive(Debug, Clone, Default)]
-pub struct Summaries(Arc<Mutex<Known>>);
+pub struct Summaries(Arc<Mutex<Known>>, pub(super) Arc<Mutex<SearchedInVain>>);
+
+/// The first completed write of the timeline when the archived one was last searched for certain keys, which it did not
+/// have: what is archived since has moved that.
+pub(super) type SearchedInVain = Option<(Option<InstantTime>, Vec<String>)>;
 
 type Known = BTreeMap<(InstantTime, Action), Arc<CommitSummary>>;
 

@@ -1,12 +1,13 @@
 //! Reading the archived timeline, a block at a time.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use super::entry::Decoder;
-use super::{ArchiveFile, ArchivedInstant};
+use super::{ArchiveFile, ArchivedCommit, ArchivedInstant};
 use crate::storage::Storage;
 use crate::table::log_file::{BlockKind, LogReader, avro_records};
-use crate::table::{Action, Error, InstantTime, Result, Table};
+use crate::table::{Action, Error, InstantTime, Result, Table, Timeline};
 
 impl Table {
     /// The newest `most` instants of the archived timeline, oldest first, each once and in its highest state. Reads all of
@@ -46,6 +47,28 @@ impl Table {
             Ok(None)
         })
         .await
+    }
+}
+
+impl Table {
+    /// The newest archived commit that says something under one of `keys`. Searched in vain, it is not searched again while
+    /// `timeline` begins where it did, in the life of [`Table::summaries`].
+    pub async fn archived_with(&self, timeline: &Timeline, keys: &[String]) -> Result<Option<ArchivedInstant>> {
+        let start = timeline.completed_writes().next().map(|write| write.time.clone());
+        let search = (start, keys.to_vec());
+        let in_vain = || self.summaries.1.lock().unwrap_or_else(PoisonError::into_inner);
+        if in_vain().as_ref() == Some(&search) {
+            return Ok(None);
+        }
+        let keys = keys.to_vec();
+        let says = move |commit: &ArchivedCommit| {
+            keys.iter().any(|key| commit.extra_metadata.get(key).is_some_and(|value| !value.is_empty()))
+        };
+        let found = self.find_archived(move |found| found.commit.as_ref().is_some_and(&says)).await?;
+        if found.is_none() {
+            *in_vain() = Some(search);
+        }
+        Ok(found)
     }
 }
 

@@ -42,6 +42,17 @@ async fn hudis_archived_timeline_is_read() {
     let found = table.find_archived(wanted).await.expect("read").expect("found");
     assert_eq!(found.instant, Instant::new(time("20261130020024441"), Action::Commit, State::Completed));
     assert_eq!(table.find_archived(|_| false).await.expect("read"), None);
+
+    let active = table.timeline().await.expect("a timeline");
+    let schema = ["nothing".to_string(), "schema".to_string()];
+    let found = table.archived_with(&active, &schema).await.expect("read").expect("found");
+    assert_eq!(found.instant, Instant::new(time("20261130020024441"), Action::Commit, State::Completed));
+    let nothing = ["nothing".to_string()];
+    assert_eq!(table.archived_with(&active, &nothing).await.expect("read"), None);
+    for file in table.archive_files().await.expect("files") {
+        table.storage.delete(&file.path).await.expect("deleted");
+    }
+    assert_eq!(table.archived_with(&active, &schema).await.expect("nothing is there"), None);
 }
 
 #[tokio::test]
