@@ -7,12 +7,18 @@ mod compaction;
 mod concurrency;
 pub mod lock;
 mod owner;
+mod reach;
+mod restore;
 mod rollback;
+mod savepoint;
 
 pub use archive::{Archived, Archiver, Hold};
 pub use compaction::{Compactor, Looked};
 pub use concurrency::{Conflicts, Inserted, OpenWrite, Writers};
+pub use restore::{Error as BackError, Restore, Restored, plan_restore, restore};
 pub use rollback::{RolledBack, rollback, rollback_compaction, rollback_failed_writes};
+pub use rollback::{find_newest, finish_rollbacks, newest_before, rollback_newest};
+pub use savepoint::{Savepoint, create_savepoint, delete_savepoint, find_savepoint, prepare_savepoint, savepoints};
 
 /// Why a service does not go on by itself.
 #[derive(Debug, thiserror::Error)]
@@ -40,11 +46,8 @@ pub enum Error {
          again once it has been silent for 2 minutes"
     )]
     WriterAlive { instant: String, seconds: i64 },
-    #[error(
-        "rollback {rollback} of {instant}, which is a completed write, is pending; it was asked for by hand: let Hudi \
-         finish it"
-    )]
-    CompletedWrite { rollback: String, instant: String },
+    #[error(transparent)]
+    Back(#[from] restore::Error),
     #[error(
         "commit {instant}: {action} {other} {what}, which this write does not know of; it is rolled back, and can be done again"
     )]
@@ -126,7 +129,7 @@ impl Error {
             Error::Lock(e) => e.code(),
             Error::CommitsAfter { .. } => "service-rollback-commits-after",
             Error::WriterAlive { .. } => "service-rollback-writer-alive",
-            Error::CompletedWrite { .. } => "service-rollback-completed-write",
+            Error::Back(e) => e.code(),
             Error::WriteConflict { .. } => "service-write-conflict",
             Error::WriterExpired { .. } => "service-writer-expired",
             Error::WriteTaken { .. } => "service-write-taken",

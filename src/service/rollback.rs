@@ -20,7 +20,9 @@
 mod dead;
 mod leftovers;
 mod log_blocks;
+mod newest;
 mod plan;
+mod undo;
 
 #[cfg(test)]
 mod tests;
@@ -32,9 +34,11 @@ use crate::table::{self, Action, Instant, InstantInfo, InstantTime, Markers, Rol
 use crate::table::{RollbackPlan, State, Table, Timeline, TimelineRecord};
 use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
-use leftovers::Leftovers;
+use leftovers::{Leftovers, Scope};
 use log_blocks::Appended;
+pub use newest::{find_newest, finish_rollbacks, newest_before, rollback_newest};
 use std::collections::BTreeMap;
+pub(super) use undo::{resume_undo, target_of, undo};
 
 /// Files deleted, or looked at, at a time.
 const CONCURRENCY: usize = 16;
@@ -132,11 +136,15 @@ pub async fn rollback_compaction(table: &Table, instant: &Instant) -> Result<Rol
 async fn begin(table: &Table, timeline: &Timeline, instant: &Instant) -> Result<RolledBack> {
     check_metadata_table(table, instant)?;
     let leftovers = Leftovers::of(table, timeline, instant).await?;
-    let plan = plan::make(table, instant, &leftovers);
     let time = table.new_instant(timeline);
+    request(table, &time, instant, &leftovers).await?;
+    Ok(execute(table, &time, instant, Scope::of_rollback(instant), &leftovers).await?.0)
+}
+
+async fn request(table: &Table, time: &InstantTime, instant: &Instant, leftovers: &Leftovers) -> Result<()> {
+    let plan = plan::make(table, instant, leftovers);
     let requested = Instant::new(time.clone(), Action::Rollback, State::Requested);
-    table.create_instant(&requested, plan.to_file()).await?;
-    execute(table, &time, instant, &leftovers).await
+    Ok(table.create_instant(&requested, plan.to_file()).await?)
 }
 
 /// What a rollback that we, or Hudi, could not finish is to undo. `None`: it had no plan yet, and is forgotten, as in Hudi.
@@ -170,27 +178,38 @@ async fn resume(
     plan: &RollbackPlan,
 ) -> Result<RolledBack> {
     check_metadata_table(table, &target)?;
-    if timeline.write_at(&target.time).is_some_and(|write| !write.is_pending()) {
-        return Err(Error::CompletedWrite { rollback: pending.time.to_string(), instant: target.time.to_string() });
+    let mut target = target;
+    // Somebody has asked for it, and has died before the write was taken off the timeline.
+    if let Some(completed) = timeline.write_at(&target.time).filter(|write| !write.is_pending()) {
+        newest::check_newest(table, timeline, completed).await?;
+        target.state = State::Completed;
     }
     let path = table.storage.display(&pending.in_state(State::Requested).path());
-    let leftovers = plan::read(plan, &target, &path)?;
-    execute(table, &pending.time, &target, &leftovers).await
+    let scope = Scope::of_rollback(&target);
+    let leftovers = plan::read(plan, &target, scope, &path)?;
+    Ok(execute(table, &pending.time, &target, scope, &leftovers).await?.0)
 }
 
 /// The steps after the plan. Each may have been done before; a second rollback block does no harm.
-async fn execute(table: &Table, time: &InstantTime, target: &Instant, leftovers: &Leftovers) -> Result<RolledBack> {
+async fn execute(
+    table: &Table,
+    time: &InstantTime,
+    target: &Instant,
+    scope: Scope,
+    leftovers: &Leftovers,
+) -> Result<(RolledBack, RollbackMetadata)> {
     let started = std::time::Instant::now();
     match table.mark_inflight(time, Action::Rollback, Bytes::new()).await {
         Err(table::Error::InstantExists { .. }) => {}
         other => other?,
     }
+    undo::take_off_the_timeline(table, target).await?;
     let deletes = leftovers.files.iter().map(|file| async move { table.storage.delete(&file.path()).await });
     futures::stream::iter(deletes).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
     let appended = log_blocks::append(table, time, target, &leftovers.slices).await?;
-    if target.action != Action::Compaction {
-        for state in [State::Inflight, State::Requested] {
-            table.storage.delete(&target.in_state(state).path()).await?;
+    if scope == Scope::Whole {
+        for state in undo::pending_states(table, target) {
+            table.storage.delete(&state.path()).await?;
         }
         table.storage.delete(&path_of(&target.time)).await?;
     }
@@ -208,10 +227,10 @@ async fn execute(table: &Table, time: &InstantTime, target: &Instant, leftovers:
     };
     table.complete(time, Action::Rollback, metadata.to_file()).await?;
     Markers::new(&table.storage, time).remove_all().await?;
-    if target.action == Action::Compaction {
+    if scope == Scope::Failed {
         table.storage.delete(&target.in_state(State::Inflight).path()).await?;
     }
-    Ok(RolledBack { instant: target.clone(), files_deleted, log_files_written })
+    Ok((RolledBack { instant: target.clone(), files_deleted, log_files_written }, metadata))
 }
 
 fn by_partition(table: &Table, leftovers: &Leftovers, appended: &[Appended]) -> BTreeMap<String, RollbackPartition> {
@@ -251,12 +270,19 @@ fn check_metadata_table(table: &Table, instant: &Instant) -> Result<()> {
 
 /// What `BaseRollbackActionExecutor` 0.15 checks for a single writer, and that no other writer is at work on it.
 async fn check_nobody_needs_it(table: &Table, timeline: &Timeline, instant: &Instant, writers: &Writers) -> Result<()> {
+    match check_nobody_writes(table, instant, writers).await? {
+        Life::None => check_no_commits_after(timeline, instant),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses while the writer of a pending write gives signs of life.
+pub(super) async fn check_nobody_writes(table: &Table, instant: &Instant, writers: &Writers) -> Result<Life> {
     match Lives::look(&table.storage, &writers.heartbeat).await?.of(&instant.time).await? {
         Life::Alive { silent_ms } => {
             Err(Error::WriterAlive { instant: instant.time.to_string(), seconds: silent_ms / 1000 })
         }
-        Life::Expired => Ok(()),
-        Life::None => check_no_commits_after(timeline, instant),
+        life => Ok(life),
     }
 }
 

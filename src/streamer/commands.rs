@@ -1,7 +1,8 @@
 //! `hudi-streamer clean|archive|savepoint|rollback|restore`: one service of a table, asked for by an operator.
 
-use super::{Error, Result, archive};
+use super::{Error, Result, archive, back};
 use crate::config::{self, ServiceCommand, ServiceConfig, ServiceOptions, StorageConfig};
+use crate::service::Writers;
 use crate::storage::Storage;
 use crate::table::Table;
 
@@ -15,23 +16,26 @@ pub(super) struct Answer {
 
 /// Does what the operator asks for; the answer is for standard output.
 pub async fn serve(config: ServiceConfig, command: ServiceCommand, options: ServiceOptions) -> Result<String> {
-    let table = opened(&config.base_path, config.table_name.as_deref(), &config.storage).await?;
-    let answer = answer(&config, &table, command, options).await?;
+    let mut table = opened(&config.base_path, config.table_name.as_deref(), &config.storage).await?;
+    let name = table.properties.get("hoodie.table.name").unwrap_or_default();
+    let writers = Writers::open(&config.concurrency, &table.storage, name)?;
+    let answer = answer(&config, &mut table, &writers, command, options).await?;
     Ok(if options.json { format!("{:#}", answer.json) } else { answer.text })
 }
 
 async fn answer(
     config: &ServiceConfig,
-    table: &Table,
+    table: &mut Table,
+    writers: &Writers,
     command: ServiceCommand,
     options: ServiceOptions,
 ) -> Result<Answer> {
     match command {
         ServiceCommand::Clean => Err(not_done("clean")),
         ServiceCommand::Archive => archive::command(config, table, options).await,
-        ServiceCommand::Savepoint(_) => Err(not_done("savepoint")),
-        ServiceCommand::Rollback { .. } => Err(not_done("rollback")),
-        ServiceCommand::Restore { .. } => Err(not_done("restore")),
+        ServiceCommand::Savepoint(command) => back::savepoint(table, writers, command, options).await,
+        ServiceCommand::Rollback { instant } => back::rollback(table, writers, instant, options).await,
+        ServiceCommand::Restore { instant } => back::restore(table, writers, instant, options).await,
     }
 }
 

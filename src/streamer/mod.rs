@@ -6,6 +6,7 @@
 
 mod among;
 mod archive;
+mod back;
 mod beside;
 mod checkpoint;
 mod commands;

@@ -14,6 +14,11 @@ impl InstantTime {
         (text.len() >= 14 && text.bytes().all(|b| b.is_ascii_digit())).then(|| InstantTime(text.to_string()))
     }
 
+    /// Before every instant.
+    pub fn least() -> InstantTime {
+        InstantTime("0".repeat(17))
+    }
+
     /// The digits.
     pub fn as_str(&self) -> &str {
         &self.0

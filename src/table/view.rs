@@ -102,8 +102,13 @@ impl FileSystemView {
 
     /// As the table was at the time of `last`, a completed write, as far as cleaning has left it; with the log files that
     /// have come to these slices since (`getLatestFileSlicesBeforeOrOn` of Hudi 0.15).
-    pub async fn load_at(table: &Table, timeline: &Timeline, last: &InstantTime) -> Result<FileSystemView> {
-        FileSystemView::load_until(table, timeline, None, Some(last)).await
+    pub async fn load_at(
+        table: &Table,
+        timeline: &Timeline,
+        last: &InstantTime,
+        partitions: Option<&[String]>,
+    ) -> Result<FileSystemView> {
+        FileSystemView::load_until(table, timeline, partitions, Some(last)).await
     }
 
     async fn load_until(

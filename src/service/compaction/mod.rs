@@ -27,7 +27,7 @@ use crate::index::KeyCache;
 use crate::observe::CompactionReport;
 use crate::record::MergeRule;
 use crate::service::Writers;
-use crate::table::{Action, InstantTime, Table};
+use crate::table::{Action, Instant, InstantTime, Table};
 use crate::write::WriteStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -61,6 +61,11 @@ impl Compactor {
         let timeline = self.table.timeline().await?;
         Ok(timeline.pending(Action::Compaction).map(|instant| instant.time.clone()).collect())
     }
+}
+
+/// Refuses while another process executes the compaction.
+pub(super) async fn check_nobody_executes(table: &Table, instant: &Instant) -> super::Result<()> {
+    heartbeat::Heartbeat::begin(&table.storage, &instant.time, CancellationToken::new()).await?.end().await
 }
 
 /// What it has done, but for how long it took.

@@ -12,6 +12,22 @@ use futures::stream::{StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// How much of an instant goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// What a compaction that died has made: its plan stays, and the log files on it.
+    Failed,
+    /// All of it.
+    Whole,
+}
+
+impl Scope {
+    /// Of a rollback that is no part of a restore.
+    pub(super) fn of_rollback(target: &Instant) -> Scope {
+        if target.action == Action::Compaction { Scope::Failed } else { Scope::Whole }
+    }
+}
+
 /// A file of the failed write alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DataFile {
@@ -23,9 +39,9 @@ pub(super) struct DataFile {
 impl DataFile {
     /// `None` unless the name says that the file is of this very instant: nothing else is ever deleted. Log files are so
     /// on an instant that has opened the group with them; those on a compaction's are other writes'.
-    pub(super) fn of(instant: &Instant, partition: &str, name: &str) -> Option<DataFile> {
+    pub(super) fn of(instant: &Instant, scope: Scope, partition: &str, name: &str) -> Option<DataFile> {
         let (file_id, time) = match LogFileName::parse(name) {
-            Some(_) if instant.action == Action::Compaction => return None,
+            Some(_) if scope == Scope::Failed => return None,
             Some(log) => (log.file_id, log.base_instant),
             None => parse_base_file(name).map(|(file_id, time)| (file_id.to_string(), time))?,
         };
@@ -80,7 +96,7 @@ impl Leftovers {
         let mut leftovers = Leftovers::default();
         for path in paths {
             let (partition, name) = split(path);
-            if let Some(file) = DataFile::of(instant, partition, name) {
+            if let Some(file) = DataFile::of(instant, Scope::of_rollback(instant), partition, name) {
                 leftovers.files.push(file);
                 continue;
             }
@@ -109,7 +125,8 @@ async fn of_compaction(table: &Table, instant: &Instant) -> Result<Leftovers> {
     let partitions: BTreeSet<String> = operations.into_iter().filter_map(|o| Some(o.group()?.0)).collect();
     let listings = partitions.iter().map(|partition| table.storage.list(partition));
     let listings: Vec<_> = futures::stream::iter(listings).buffer_unordered(CONCURRENCY).try_collect().await?;
-    Ok(Leftovers { files: files_of(instant, listings.iter().flat_map(|l| &l.files)), slices: Vec::new() })
+    let files = files_of(instant, Scope::Failed, listings.iter().flat_map(|l| &l.files));
+    Ok(Leftovers { files, slices: Vec::new() })
 }
 
 /// Files by their names, which do not tell whose blocks a log file holds: the files are asked.
@@ -119,13 +136,17 @@ async fn of_write(table: &Table, timeline: &Timeline, instant: &Instant) -> Resu
         true => slices_with_blocks(table, timeline, instant).await?,
         false => Vec::new(),
     };
-    Ok(Leftovers { files: files_of(instant, all.iter()), slices })
+    Ok(Leftovers { files: files_of(instant, Scope::Whole, all.iter()), slices })
 }
 
-fn files_of<'a>(instant: &Instant, files: impl Iterator<Item = &'a FileInfo>) -> Vec<DataFile> {
+pub(super) fn files_of<'a>(
+    instant: &Instant,
+    scope: Scope,
+    files: impl Iterator<Item = &'a FileInfo>,
+) -> Vec<DataFile> {
     let file = |file: &FileInfo| {
         let (partition, name) = split(&file.path);
-        DataFile::of(instant, partition, name)
+        DataFile::of(instant, scope, partition, name)
     };
     files.filter_map(file).collect()
 }
@@ -173,6 +194,6 @@ fn logs_with_blocks(table: &Table, slice: &FileSlice, time: &InstantTime) -> Res
     Ok(slices.collect())
 }
 
-fn split(path: &str) -> (&str, &str) {
+pub(super) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }

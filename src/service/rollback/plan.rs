@@ -1,10 +1,8 @@
 //! Hudi's plan of a rollback, written and read.
 
 use super::super::{Error, Result};
-use super::leftovers::{DataFile, Leftovers, LogSlice};
-use crate::table::{
-    Action, Instant, InstantInfo, InstantTime, LogFileName, RollbackPlan, RollbackRequest, Table, name_of,
-};
+use super::leftovers::{DataFile, Leftovers, LogSlice, Scope};
+use crate::table::{Instant, InstantInfo, InstantTime, LogFileName, RollbackPlan, RollbackRequest, Table, name_of};
 use std::collections::BTreeMap;
 
 /// The plan that Hudi's marker-based strategy makes: one request a file, or a slice.
@@ -43,16 +41,16 @@ pub(super) fn absolute(table: &Table, file: &DataFile) -> String {
 }
 
 /// What a plan, Hudi's or ours, undoes. Only partitions and names count, so that a table may have moved since.
-pub(super) fn read(plan: &RollbackPlan, target: &Instant, path: &str) -> Result<Leftovers> {
+pub(super) fn read(plan: &RollbackPlan, target: &Instant, scope: Scope, path: &str) -> Result<Leftovers> {
     let malformed = |why: String| Error::RollbackPlan { path: path.to_string(), why };
     let mut leftovers = Leftovers::default();
     for request in plan.rollback_requests.iter().flatten() {
         for name in request.files_to_be_deleted.iter().map(|file| name_of(file)) {
             // Hudi's listing of a compaction's files names log files on its instant too, which may be committed by now.
-            if target.action == Action::Compaction && LogFileName::parse(name).is_some() {
+            if scope == Scope::Failed && LogFileName::parse(name).is_some() {
                 continue;
             }
-            let file = DataFile::of(target, &request.partition_path, name);
+            let file = DataFile::of(target, scope, &request.partition_path, name);
             let why = || format!("`{name:.200}` is no file of {} alone", target.time);
             leftovers.files.push(file.ok_or_else(|| malformed(why()))?);
         }

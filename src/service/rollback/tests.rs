@@ -243,16 +243,32 @@ async fn what_we_must_not_roll_back_is_refused_by_name() {
     let (_folder, path) = golden("v6_cow_inflight");
     let error = rollback_failed_writes(&open(&path).await, &Writers::none()).await.expect_err("metadata table");
     assert_eq!(error.code(), "service-rollback-metadata-table");
+}
 
-    // A rollback of a completed write, asked for by hand.
+/// Somebody has asked for it, and died right after.
+#[tokio::test]
+async fn the_rollback_of_a_completed_write_is_finished_while_nothing_rests_on_it() {
     let (_folder, path, table) = failed("v6_cow_no_mdt").await;
-    let completed = table.timeline().await.expect("timeline").last_completed_write().expect("one").clone();
-    let time = table.new_instant(&table.timeline().await.expect("timeline"));
-    let plan = plan::make(&table, &completed, &Leftovers::default()).to_file();
-    table.create_instant(&Instant::new(time, Action::Rollback, State::Requested), plan).await.expect("requested");
+    let timeline = table.timeline().await.expect("timeline");
+    let writes: Vec<Instant> = timeline.completed_writes().cloned().collect();
+    let (first, newest) = (writes.first().expect("one"), writes.last().expect("one"));
+    let time = table.new_instant(&timeline);
+    let plan = async |target: &Instant| {
+        let left = Leftovers::whole(&table, &timeline, target, &target.time).await.expect("leftovers");
+        let path = path.join(Instant::new(time.clone(), Action::Rollback, State::Requested).path());
+        std::fs::write(path, plan::make(&table, target, &left).to_file()).expect("written");
+    };
+    plan(first).await;
     let before = files(&path);
-    let error = rollback_failed_writes(&table, &Writers::none()).await.expect_err("completed");
-    assert_eq!((error.code(), files(&path)), ("service-rollback-completed-write", before));
+    let error = rollback_failed_writes(&table, &Writers::none()).await.expect_err("others rest on it");
+    assert_eq!((error.code(), files(&path)), ("service-rollback-not-newest", before));
+
+    plan(newest).await;
+    let done = rollback_failed_writes(&table, &Writers::none()).await.expect("finished");
+    assert_eq!(done.iter().map(|done| &done.instant).collect::<Vec<_>>(), [newest]);
+    assert_eq!(of_instant(&files(&path), &newest.time), [""; 0]);
+    let after = table.timeline().await.expect("timeline");
+    assert_eq!(after.completed_writes().cloned().collect::<Vec<_>>(), writes[..writes.len() - 1]);
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ async fn a_plan_of_ours_is_what_hudi_makes_and_hudis_is_taken_up() {
     let mut plan = RollbackPlan::from_file(&table.read_instant(&requested).await.expect("read")).expect("a plan");
     let (time, action) = plan.instant_to_rollback.as_ref().and_then(InstantInfo::parse).expect("an instant");
     let target = Instant::new(time, action, State::Inflight);
-    let mut ours = plan::make(&table, &target, &plan::read(&plan, &target, "its plan").expect("read"));
+    let mut ours = plan::make(&table, &target, &plan::read(&plan, &target, Scope::Whole, "its plan").expect("read"));
     for file in ours.rollback_requests.iter_mut().flatten().flat_map(|r| &mut r.files_to_be_deleted) {
         *file = file.replace(path.to_str().expect("utf-8"), "/tmp/hudi-golden/v6_mor_rollback");
     }
