@@ -10,6 +10,10 @@ use crate::service::{Conflicts, Inserted, OpenWrite};
 use crate::table::{CommitMetadata, InstantTime, Timeline};
 use crate::write::{WriteContext, WriteStatus};
 
+/// A job whose rounds another one is always quicker than would never get on: after so many lost ones in a row it does one
+/// under the lock.
+const LOST_BEFORE_ALONE: u32 = 2;
+
 /// What a round has read of the table before it began.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Basis {
@@ -26,7 +30,11 @@ impl Streamer {
         let Some(table) = self.table.as_ref().filter(|_| self.writers.are_several() && !only_looks) else {
             return Ok(timeline);
         };
-        let open = self.writers.begin(table, None, self.cancel.child_token()).await?;
+        let alone = self.lost_in_a_row >= LOST_BEFORE_ALONE;
+        if alone {
+            tracing::info!(lost = self.lost_in_a_row, "this round keeps the lock, so that nobody is in its way again");
+        }
+        let open = self.writers.begin(table, None, alone, self.cancel.child_token()).await?;
         let timeline = open.timeline.clone();
         self.opened = Some(open);
         Ok(timeline)

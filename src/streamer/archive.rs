@@ -30,7 +30,7 @@ impl Streamer {
             config: self.config.archive.clone(),
             retained: self.config.clean.policy,
             trigger: self.config.compaction.trigger,
-            locks: Locks::none(),
+            locks: self.writers.locks.clone(),
             cancel: self.cancel.clone(),
         };
         if !archiver.config.automatic || !archiver.may_be_due(timeline) {

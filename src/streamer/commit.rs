@@ -95,12 +95,12 @@ impl Streamer {
             return Err(Error::Interrupted);
         }
         report.begun_ms = chrono::Utc::now().timestamp_millis();
-        let open = match self.opened.take() {
+        let mut open = match self.opened.take() {
             Some(open) => open,
-            None => self.writers.begin(&table, Some(timeline), self.cancel.child_token()).await?,
+            None => self.writers.begin(&table, Some(timeline), false, self.cancel.child_token()).await?,
         };
         report.instant = open.time.to_string();
-        let failure = match self.write_and_complete(work, rejects, &open, schemas, stages, report).await {
+        let failure = match self.write_and_complete(work, rejects, &mut open, schemas, stages, report).await {
             Ok(statuses) => {
                 report.completed_ms = chrono::Utc::now().timestamp_millis();
                 // The commit stands: what is left is housekeeping, which the next start can do as well.
@@ -154,7 +154,7 @@ impl Streamer {
         &self,
         work: Work,
         rejects: Option<&Rejects>,
-        open: &OpenWrite,
+        open: &mut OpenWrite,
         schemas: &Schemas,
         stages: &mut Stages,
         report: &RoundReport,
@@ -222,13 +222,13 @@ impl Streamer {
     async fn complete(
         &self,
         context: &WriteContext,
-        open: &OpenWrite,
+        open: &mut OpenWrite,
         mut metadata: CommitMetadata,
         inserted: Option<&Inserted>,
         statuses: &[WriteStatus],
     ) -> Result<()> {
         let table = &context.table;
-        let held = open::lock(&self.writers, "commit").await?;
+        let held = open.lock(&self.writers).await?;
         if self.writers.are_several() {
             self.among_others(context, open, &mut metadata, inserted, statuses).await?;
         }

@@ -11,7 +11,7 @@ use crate::service::lock::Held;
 use crate::service::{self, Writers};
 use crate::storage::Storage;
 use crate::table::base_file::Reader;
-use crate::table::{Action, COPY_ON_WRITE, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline, TimelineZone};
+use crate::table::{self, Action, COPY_ON_WRITE, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline, TimelineZone};
 use arrow::array::Array;
 use std::time::Instant;
 
@@ -197,7 +197,13 @@ pub(super) async fn create(config: &StreamerConfig, schema: &TableSchema) -> Res
         }),
         extra: timestamp.as_ref().map(|t| t.persisted.clone()).unwrap_or_default(),
     });
-    let table = Table::create(Storage::open_with(&config.table.base_path, &config.storage)?, properties).await?;
+    let storage = Storage::open_with(&config.table.base_path, &config.storage)?;
+    let table = match Table::create(storage, properties).await {
+        Err(exists @ table::Error::TableExists { .. }) if config.concurrency.lock.is_some() => {
+            return open(config).await?.ok_or_else(|| exists.into());
+        }
+        created => created?,
+    };
     tracing::info!(table = table.storage.display(""), name = config.table.name, "table created");
     Ok(table)
 }

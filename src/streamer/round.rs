@@ -86,6 +86,8 @@ pub(super) struct Streamer {
     pub(super) opened: Option<OpenWrite>,
     /// What the round at hand has read of the table.
     pub(super) basis: Basis,
+    /// Rounds that other writers have stood in the way of, one after the other.
+    pub(super) lost_in_a_row: u32,
 }
 
 /// How a job is told to end.
@@ -164,6 +166,7 @@ impl Streamer {
             writers,
             opened: None,
             basis: Basis::default(),
+            lost_in_a_row: 0,
         })
     }
 
@@ -179,8 +182,10 @@ impl Streamer {
             if let (Some(open), Some(table)) = (self.opened.take(), &self.table) {
                 undo::undo(table, open, &self.writers, &self.metrics).await;
             }
+            let lost = done.as_ref().is_err_and(Error::is_conflict);
+            self.lost_in_a_row = if lost { self.lost_in_a_row.saturating_add(1) } else { 0 };
             match done {
-                Err(e) if e.is_conflict() && left > 0 && !self.stop.is_cancelled() => {
+                Err(e) if lost && left > 0 && !self.stop.is_cancelled() => {
                     left -= 1;
                     tracing::warn!(code = e.code(), error = %e, tries_left = left, "the round is done again");
                 }

@@ -7,7 +7,8 @@ use crate::table::Table;
 use std::time::Instant;
 
 /// Rolls back; where that fails too, the next start does it, or another writer.
-pub(super) async fn undo(table: &Table, write: OpenWrite, writers: &Writers, metrics: &Metrics) {
+pub(super) async fn undo(table: &Table, mut write: OpenWrite, writers: &Writers, metrics: &Metrics) {
+    write.unlock().await;
     let started = Instant::now();
     let instant = write.time.clone();
     let ended = match service::rollback(table, &write.instant(), writers).await {

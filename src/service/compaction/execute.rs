@@ -134,10 +134,15 @@ impl Attempt<'_> {
         let statuses = written?;
         write::finalize(&context, &statuses).await?;
         fault_point("before-compaction-complete");
-        self.compactor.without_metadata_table(pending).await?;
+        let held = self.compactor.writers.locks.lock("complete a compaction").await?;
+        self.compactor.without_metadata_table_under(&held, pending).await?;
         guard::check_plan(&table, pending).await?;
         self.heartbeat.check().await?;
+        held.check().await?;
         table.complete(time, Action::Compaction, metadata(&statuses, schema).to_json()).await?;
+        if let Err(e) = held.release().await {
+            tracing::warn!(error = %e, instant = %time, "the lock was not released in order; the compaction stands");
+        }
         Ok(statuses)
     }
 

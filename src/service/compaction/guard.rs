@@ -2,6 +2,7 @@
 //! and that readers will find what it makes.
 
 use super::Compactor;
+use crate::service::lock::Held;
 use crate::service::rollback::is_clustering;
 use crate::service::{Error, Result};
 use crate::table::{self, CompactionOperation, CompactionPlan, Instant, Markers, State, Table};
@@ -15,6 +16,15 @@ impl Compactor {
     /// The table as it is now, without a metadata table: what is completed beside one is not seen by readers that trust it.
     /// One that a Spark writer has built is disabled while nothing is being written; else it is refused.
     pub(super) async fn without_metadata_table(&self, instant: &Instant) -> Result<Table> {
+        let held = self.writers.locks.lock("begin a compaction").await?;
+        let table = self.without_metadata_table_under(&held, instant).await?;
+        held.release().await?;
+        Ok(table)
+    }
+
+    /// The same under the lock. Other writers look once more under it, right before they commit; a writer without it would
+    /// not.
+    pub(super) async fn without_metadata_table_under(&self, held: &Held, instant: &Instant) -> Result<Table> {
         let instant = instant.time.to_string();
         let opened = Table::open(self.table.storage.clone()).await?;
         let gone = || Error::NoSuchCompaction { instant: instant.clone() };
@@ -22,7 +32,7 @@ impl Compactor {
         if !table.has_metadata_table() {
             return Ok(table);
         }
-        for write in table.timeline().await?.pending_writes() {
+        for write in table.timeline().await?.pending_writes().filter(|_| !self.writers.are_several()) {
             if !is_clustering(&table, write).await? {
                 let (write, action) = (write.time.to_string(), write.action.to_string());
                 return Err(Error::MetadataTableInUse { instant, write, action });
@@ -32,6 +42,7 @@ impl Compactor {
             table = table.storage.display(""),
             "the table has a metadata table again, which is not maintained here yet: it is disabled before a compaction"
         );
+        held.check().await?;
         table.disable_metadata_table().await?;
         Ok(table)
     }

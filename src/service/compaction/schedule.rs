@@ -3,11 +3,12 @@
 use super::strategy::{Candidate, Cost, choose};
 use super::{Compactor, trigger};
 use crate::config::SelectionStrategy;
+use crate::service::lock::Held;
 use crate::service::rollback::is_clustering;
 use crate::service::{Error, Result};
 use crate::storage::fault_point;
-use crate::table::{Action, CompactionOperation, CompactionPlan, FileSlice, FileSystemView, Instant};
-use crate::table::{InstantTime, State, Table, Timeline, TimelineRecord};
+use crate::table::{Action, CompactionOperation, CompactionPlan, FileGroupId, FileSlice, FileSystemView, Instant};
+use crate::table::{InstantTime, LogFileName, Markers, State, Table, Timeline, TimelineRecord, parse_base_file};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -25,8 +26,17 @@ impl Compactor {
     /// Makes a plan, if one is due and there is something to compact. From here on the plan is to be executed: log files
     /// that are written on its instant have no other base file.
     ///
-    /// Only while no write is open. Another job's write that came in between, and may not know of the plan, takes it back.
+    /// With one writer only while no write is open. Another job's write that came in between, and may not know of the plan,
+    /// takes it back. Among several the plan is made under their lock, and a write that is open finds it when it looks once
+    /// more, right before it commits; what it is writing to is left out, so that it need not be done again.
     pub async fn schedule(&self, at: Option<&InstantTime>) -> Result<Option<InstantTime>> {
+        let held = self.writers.locks.lock("plan a compaction").await?;
+        let planned = self.schedule_under(&held, at).await?;
+        held.release().await?;
+        Ok(planned)
+    }
+
+    async fn schedule_under(&self, held: &Held, at: Option<&InstantTime>) -> Result<Option<InstantTime>> {
         for _ in 0..TRIES {
             let timeline = self.table.timeline().await?;
             let time = match at {
@@ -40,9 +50,13 @@ impl Compactor {
             if !trigger::is_due(&self.config.trigger, &timeline, &time) {
                 return Ok(None);
             }
-            refuse_open_writes(&self.table, &timeline).await?;
+            let mut open = BTreeSet::new();
+            match self.writers.are_several() {
+                true => open = being_written(&self.table, &timeline).await?,
+                false => refuse_open_writes(&self.table, &timeline).await?,
+            }
             let view = self.view(&timeline).await?;
-            let chosen = self.choose(&view)?;
+            let chosen = self.choose(&view, &open)?;
             let slices = || view.partitions.values().flatten();
             if chosen.is_empty() {
                 self.looked.remember(&timeline, slices(), None);
@@ -52,6 +66,9 @@ impl Compactor {
             if writes(&now) != writes(&timeline) {
                 continue;
             }
+            // Another writer's instant that was drawn meanwhile is to be the smaller one: it will find the plan.
+            let time = if at.is_none() && self.writers.are_several() { self.table.new_instant(&now) } else { time };
+            held.check().await?;
             let requested = Instant::new(time.clone(), Action::Compaction, State::Requested);
             self.table.create_instant(&requested, plan_of(&chosen).to_file()).await?;
             self.take_back_if_overlooked(&requested, &now).await?;
@@ -74,7 +91,8 @@ impl Compactor {
         Ok(FileSystemView::load(&self.table, timeline, partitions.as_deref()).await?)
     }
 
-    fn choose(&self, view: &FileSystemView) -> Result<Vec<Candidate>> {
+    /// `open`: groups that others are writing to.
+    fn choose(&self, view: &FileSystemView, open: &BTreeSet<FileGroupId>) -> Result<Vec<Candidate>> {
         let max_file_size = self.write.parquet.max_file_size;
         let candidates = view
             .partitions
@@ -82,6 +100,7 @@ impl Compactor {
             .flatten()
             .filter(|slice| !slice.log_files.is_empty() && slice.pending_compaction.is_none())
             .filter(|slice| !view.is_in_pending_clustering(&slice.partition, &slice.file_id))
+            .filter(|slice| !open.contains(&(slice.partition.clone(), slice.file_id.clone())))
             .map(|slice| {
                 let base = slice.base_file.as_ref().map(|base| base.size);
                 let cost = Cost::of(base, slice.log_files.iter().map(|log| log.size), max_file_size);
@@ -155,6 +174,21 @@ async fn refuse_open_writes(table: &Table, timeline: &Timeline) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The groups that open writes have begun to write to. A dead one's are among them until it is rolled back: a reader may stop
+/// at its blocks, and a compaction would lose those behind them.
+async fn being_written(table: &Table, timeline: &Timeline) -> Result<BTreeSet<FileGroupId>> {
+    let mut groups = BTreeSet::new();
+    for write in timeline.pending_writes() {
+        for marker in Markers::new(&table.storage, &write.time).list().await? {
+            let (partition, name) = marker.path.rsplit_once('/').unwrap_or(("", &marker.path));
+            let log = LogFileName::parse(name).map(|log| log.file_id);
+            let file_id = log.or_else(|| parse_base_file(name).map(|(file_id, _)| file_id.to_string()));
+            groups.extend(file_id.map(|file_id| (partition.to_string(), file_id)));
+        }
+    }
+    Ok(groups)
 }
 
 fn plan_of(chosen: &[Candidate]) -> CompactionPlan {

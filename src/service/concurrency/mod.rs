@@ -27,7 +27,7 @@ pub use keys::Inserted;
 
 pub(super) use heartbeat::{HEARTBEATS, Life, Lives, path_of, tolerance};
 
-use super::lock::Locks;
+use super::lock::{Held, Locks};
 use super::{Error, Result};
 use crate::config::{ConcurrencyConfig, FailedWritesPolicy, HeartbeatConfig};
 use crate::storage::Storage;
@@ -72,8 +72,15 @@ impl Writers {
     }
 
     /// Opens a write: its instant is on the timeline from here on. `known`: what it is based on, where that has been looked at
-    /// already; else it is what is there under the lock. `cancel` is cancelled once others may take this writer for dead.
-    pub async fn begin(&self, table: &Table, known: Option<&Timeline>, cancel: CancellationToken) -> Result<OpenWrite> {
+    /// already; else it is what is there under the lock. `alone`: the lock is kept until the commit, so that nobody can stand in
+    /// its way. `cancel` is cancelled once others may take this writer for dead.
+    pub async fn begin(
+        &self,
+        table: &Table,
+        known: Option<&Timeline>,
+        alone: bool,
+        cancel: CancellationToken,
+    ) -> Result<OpenWrite> {
         let held = self.locks.lock("begin a write").await?;
         let mut now = match known {
             Some(known) if !self.are_several() => known.clone(),
@@ -92,9 +99,14 @@ impl Writers {
             held.check().await?;
             match table.request(&time, action).await {
                 Ok(()) => {
-                    held.release().await?;
                     let attempt = if self.are_several() { random_attempt() } else { 0 };
-                    return Ok(OpenWrite { time, action, timeline: based_on, attempt, cancel, heartbeat });
+                    let mut write =
+                        OpenWrite { time, action, timeline: based_on, attempt, cancel, heartbeat, held: Some(held) };
+                    if !alone {
+                        // Whoever had it meanwhile has drawn an instant of his own; the conflicts are looked for all the same.
+                        write.unlock().await;
+                    }
+                    return Ok(write);
                 }
                 // The heartbeat's file is that of whoever has it: his next beat makes it his own again.
                 Err(table::Error::InstantExists { .. }) => now = table.timeline().await?,
@@ -121,6 +133,7 @@ pub struct OpenWrite {
     /// Ends the write early.
     pub cancel: CancellationToken,
     heartbeat: Option<Heartbeat>,
+    held: Option<Held>,
 }
 
 /// Hudi takes the parts of a write token for Java's int.
@@ -139,6 +152,22 @@ impl OpenWrite {
         match &self.heartbeat {
             Some(heartbeat) => heartbeat.check().await,
             None => Ok(()),
+        }
+    }
+
+    /// The lock for the commit, which this write may have kept.
+    pub async fn lock(&mut self, writers: &Writers) -> Result<Held> {
+        match self.held.take() {
+            Some(held) => Ok(held),
+            None => Ok(writers.locks.lock("commit").await?),
+        }
+    }
+
+    /// Lets others go on where the lock was kept.
+    pub async fn unlock(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        if let Err(e) = held.release().await {
+            tracing::warn!(error = %e, instant = %self.time, "the lock was not released in order");
         }
     }
 

@@ -106,6 +106,15 @@ impl Error {
             Error::Storage(e) => e.code(),
         }
     }
+
+    /// Whether it may be had later without anybody's help.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::NotObtained { .. } | Error::Lost { .. } | Error::Failed { .. } => true,
+            Error::Unsuitable { .. } => false,
+            Error::Storage(e) => e.is_retryable(),
+        }
+    }
 }
 
 /// Result of this room.

@@ -125,7 +125,7 @@ async fn commit(
     metadata: &CommitMetadata,
     writers: &Writers,
 ) -> Result<InstantTime> {
-    let write = writers.begin(table, Some(timeline), CancellationToken::new()).await?;
+    let write = writers.begin(table, Some(timeline), false, CancellationToken::new()).await?;
     let (time, action) = (write.time.clone(), write.action);
     let states = async {
         let profile = CommitMetadata { operation_type: OPERATION.into(), ..CommitMetadata::default() };

@@ -6,7 +6,8 @@ use super::super::round::{Streamer, Tokens};
 use super::super::{Error, Result};
 use super::Quarantined;
 use crate::config::{
-    BadRecordsConfig, CheckpointConfig, IndexConfig, IndexType, KeyConfig, KeyGeneratorClass, Operation, PayloadClass,
+    BadRecordsConfig, CheckpointConfig, IndexConfig, IndexType, KeyConfig, KeyGeneratorClass, LockProvider, Operation,
+    PayloadClass,
     SchemaProviderConfig, StreamerConfig, TableType,
 };
 use crate::observe::Metrics;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 const SCHEMA: &str = include_str!("error_table.avsc");
+/// Other jobs may keep their bad records in the same table.
+const TRIES: u32 = 3;
 const KEY: &str = "record_key";
 const ORDERING: &str = "quarantined_at";
 
@@ -60,6 +63,15 @@ pub(super) fn config(data: &StreamerConfig, base_path: &str, table_name: &str) -
     // The position of the data is carried along for the reader; nobody resumes from it.
     config.checkpoint = CheckpointConfig { allow_commit_on_no_change: true, ..CheckpointConfig::default() };
     config.run.no_progress = true;
+    // Another table, another lock: the data's may be held.
+    if let Some(lock) = &mut config.concurrency.lock {
+        match &mut lock.provider {
+            LockProvider::ZooKeeper(zookeeper) => zookeeper.lock_key = None,
+            LockProvider::FileSystem(file) => file.folder = None,
+            LockProvider::InProcess | LockProvider::Storage(_) => {}
+        }
+    }
+    config.concurrency.retries_on_conflict = config.concurrency.retries_on_conflict.max(TRIES);
     config
 }
 
