@@ -1,5 +1,7 @@
 //! Who gets a lock, who does not, and what each of them is told.
 
+mod object;
+
 use super::*;
 use crate::config::{ConcurrencyMode, FailedWritesPolicy, FileLockConfig, HeartbeatConfig, StorageLockConfig};
 use std::path::PathBuf;
