@@ -66,7 +66,9 @@ impl Error {
             Error::Write(e) | Error::Service(service::Error::Write(e)) => return e.is_retryable(),
             Error::Index(index::Error::Slice(e)) => return e.is_retryable(),
             Error::Schema(e) => return e.is_retryable(),
-            Error::Service(service::Error::MetadataTableInUse { .. } | service::Error::InstantsTaken { .. }) => return true,
+            Error::Service(service::Error::MetadataTableInUse { .. } | service::Error::InstantsTaken { .. }) => {
+                return true;
+            }
             Error::Service(service::Error::Lock(e)) => return e.is_retryable(),
             _ => return false,
         };

@@ -92,6 +92,23 @@ pub enum PayloadClass {
     DefaultHoodieRecord,
 }
 
+impl PayloadClass {
+    /// The class that `hoodie.properties` names.
+    pub fn java_class(self) -> &'static str {
+        match self {
+            PayloadClass::OverwriteWithLatest => "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+            PayloadClass::DefaultHoodieRecord => "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+        }
+    }
+
+    /// `None`: one that is not done.
+    pub fn from_java_class(class: &str) -> Option<PayloadClass> {
+        [PayloadClass::OverwriteWithLatest, PayloadClass::DefaultHoodieRecord]
+            .into_iter()
+            .find(|p| p.java_class() == class)
+    }
+}
+
 /// Record key and partition path (`hoodie.datasource.write.*`).
 #[derive(Debug, Clone)]
 pub struct KeyConfig {

@@ -12,10 +12,10 @@ const BUCKET: usize = 8;
 /// would send a new row to a file that does not hold it; 10 billion stored keys and as many incoming ones have one with a
 /// probability of 3 in 10¹⁹, and nobody who does not know the secret can look for one.
 #[derive(Debug, Default)]
-pub(super) struct KeyHasher(RandomState);
+pub(crate) struct KeyHasher(RandomState);
 
 impl KeyHasher {
-    pub(super) fn hash(&self, key: &str) -> u128 {
+    pub(crate) fn hash(&self, key: &str) -> u128 {
         let half = |prefix: u8| u128::from(self.0.hash_one((prefix, key.as_bytes())));
         half(0) << 64 | half(1)
     }

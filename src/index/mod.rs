@@ -23,6 +23,7 @@ mod tests;
 
 pub(crate) use bucket::{bucket_of, new_file_id};
 pub use cache::{KeyCache, KeyRecorder};
+pub(crate) use key_hashes::KeyHasher;
 pub(crate) use key_table::KeyTable;
 pub(crate) use ordering::incoming_ordering;
 pub(crate) use places::PartitionPlaces;

@@ -204,22 +204,18 @@ fn report(partition: &str, groups: &[Group]) -> String {
             group.base_instant.clone(),
             group.base_file.as_ref().map_or("–".to_string(), |_| text::size(group.base_bytes)),
             group.log_files.len().to_string(),
-            text::size(group.log_bytes),
-            group.pending_compaction.as_ref().map_or(String::new(), |_| "*".to_string()),
+            text::size(group.log_bytes) + if group.pending_compaction.is_some() { "*" } else { "" },
         ]
     };
-    let columns = [
-        ("file group", Left),
-        ("base instant", Left),
-        ("base", Right),
-        ("logs", Right),
-        ("in logs", Right),
-        ("", Left),
-    ];
-    text::table(&mut out, &columns, groups.iter().map(row).collect());
+    let columns = [("file group", Left), ("base instant", Left), ("base", Right), ("logs", Right), ("bytes", Right)];
+    // A line fits into 80 columns, which leaves no room for blanks in front.
+    for line in text::lines(&columns, groups.iter().map(row).collect()) {
+        out.push_str(&line);
+        out.push('\n');
+    }
     let compactions: BTreeSet<&String> = groups.iter().filter_map(|group| group.pending_compaction.as_ref()).collect();
     for compaction in compactions {
-        out.push_str(&format!("  * waits for compaction {compaction}\n"));
+        out.push_str(&format!("* waits for compaction {compaction}\n"));
     }
     out
 }

@@ -10,6 +10,7 @@ mod instants;
 mod show;
 pub mod text;
 mod timeline;
+mod verify;
 
 pub use error::{Error, Result};
 
@@ -34,7 +35,8 @@ pub async fn run(config: &InspectConfig, command: &TableCommand, out: &mut (dyn 
         TableCommand::Show => show::show(&table, config, out).await?,
         TableCommand::Timeline { limit, .. } => timeline::timeline(&table, *limit, config.json, out).await?,
         TableCommand::Files(command) => files::files(&table, config, command, out).await?,
-        TableCommand::Checkpoint { .. } | TableCommand::Verify(_) => {
+        TableCommand::Verify(command) => return verify::verify(table, config, command, out).await,
+        TableCommand::Checkpoint { .. } => {
             let why = "another room answers this".into();
             return Err(Error::Internal { doing: "look at a table", why });
         }

@@ -9,22 +9,27 @@ pub enum Side {
     Right,
 }
 
-/// Columns as wide as their widest cell, two blanks between them.
+/// Columns as wide as their widest cell, two blanks between them and in front.
 pub fn table(out: &mut String, columns: &[(&str, Side)], rows: Vec<Vec<String>>) {
+    for line in lines(columns, rows) {
+        let _ = writeln!(out, "  {line}");
+    }
+}
+
+/// The lines of a table, without blanks in front.
+pub fn lines(columns: &[(&str, Side)], rows: Vec<Vec<String>>) -> Vec<String> {
     let head = columns.iter().map(|(name, _)| name.to_string()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    for row in &rows {
-        let mut line = String::new();
-        for ((cell, (_, side)), width) in row.iter().zip(columns).zip(&widths) {
-            let _ = match side {
-                Side::Left => write!(line, "  {cell:<width$}"),
-                Side::Right => write!(line, "  {cell:>width$}"),
-            };
-        }
-        let _ = writeln!(out, "{}", line.trim_end());
-    }
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(columns).zip(&widths).map(|((cell, (_, side)), width)| match side {
+            Side::Left => format!("{cell:<width$}"),
+            Side::Right => format!("{cell:>width$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_string()
+    };
+    rows.iter().map(line).collect()
 }
 
 /// Bytes in at most six characters, in powers of 1024 as everything about Hudi's sizes is: `0 B`, `999 B`, `1.5 KB`, `120 MB`.

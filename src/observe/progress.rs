@@ -17,9 +17,14 @@ pub struct Progress {
 const TICK: Duration = Duration::from_millis(200);
 
 impl Progress {
+    /// Whether somebody can see a bar.
+    pub fn is_seen() -> bool {
+        std::io::stderr().is_terminal()
+    }
+
     /// A bar up to `total` bytes that shows what `read` counts. Hidden when standard error is no terminal.
     pub fn follow(total: u64, read: Arc<AtomicU64>, enabled: bool) -> Progress {
-        if !enabled || !std::io::stderr().is_terminal() {
+        if !enabled || !Progress::is_seen() {
             return Progress { bar: ProgressBar::hidden(), ticker: None };
         }
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());

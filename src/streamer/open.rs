@@ -11,7 +11,9 @@ use crate::service::lock::Held;
 use crate::service::{self, Writers};
 use crate::storage::Storage;
 use crate::table::base_file::Reader;
-use crate::table::{self, Action, COPY_ON_WRITE, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline, TimelineZone};
+use crate::table::{
+    self, Action, COPY_ON_WRITE, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline, TimelineZone,
+};
 use arrow::array::Array;
 use std::time::Instant;
 
@@ -33,21 +35,6 @@ impl TableType {
             TableType::CopyOnWrite => COPY_ON_WRITE,
             TableType::MergeOnRead => MERGE_ON_READ,
         }
-    }
-}
-
-impl PayloadClass {
-    fn java_class(self) -> &'static str {
-        match self {
-            PayloadClass::OverwriteWithLatest => "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
-            PayloadClass::DefaultHoodieRecord => "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
-        }
-    }
-
-    fn from_java_class(class: &str) -> Option<PayloadClass> {
-        [PayloadClass::OverwriteWithLatest, PayloadClass::DefaultHoodieRecord]
-            .into_iter()
-            .find(|p| p.java_class() == class)
     }
 }
 

@@ -15,6 +15,7 @@ mod demo;
 mod golden;
 mod house;
 mod ingest;
+mod inspect;
 mod kafka;
 mod keys;
 mod locks;

@@ -112,9 +112,9 @@ impl Archiver {
 
     /// Reads the last clean where there are replacecommits, which is rare.
     async fn replaced(&self, timeline: &Timeline) -> Result<Replaced> {
-        let cleans =
+        let mut cleans =
             timeline.instants.iter().filter(|instant| instant.action == Action::Clean && !instant.is_pending());
-        let Some(last) = cleans.last() else { return Ok(Replaced::Never) };
+        let Some(last) = cleans.next_back() else { return Ok(Replaced::Never) };
         if !timeline.instants.iter().any(|instant| instant.action == Action::ReplaceCommit) {
             return Ok(Replaced::Until(last.time.clone()));
         }

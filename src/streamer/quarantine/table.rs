@@ -7,8 +7,7 @@ use super::super::{Error, Result};
 use super::Quarantined;
 use crate::config::{
     BadRecordsConfig, CheckpointConfig, IndexConfig, IndexType, KeyConfig, KeyGeneratorClass, LockProvider, Operation,
-    PayloadClass,
-    SchemaProviderConfig, StreamerConfig, TableType,
+    PayloadClass, SchemaProviderConfig, StreamerConfig, TableType,
 };
 use crate::observe::Metrics;
 use crate::schema::{ProvidedSchemas, SchemaProvider, TableSchema};

@@ -6,7 +6,7 @@ use arrow::array::{Array, StringArray};
 
 /// Nothing until the first key.
 #[derive(Debug, Default)]
-pub(super) struct KeyRange(Option<(String, String)>);
+pub struct KeyRange(Option<(String, String)>);
 
 impl KeyRange {
     /// Widens the range by keys, none of them null.

@@ -18,6 +18,7 @@ use arrow::datatypes::SchemaRef;
 
 pub use bloom::BloomFilter;
 pub use error::Error;
+pub use key_range::KeyRange;
 pub use reader::Reader;
 pub use writer::{BlockWriter, Writer};
 

@@ -162,6 +162,12 @@ impl Oracle {
         self.ask(&argv);
     }
 
+    /// Whether Hudi's own classes find nothing wrong in the table's files.
+    pub fn finds_whole(&mut self, table: &str) -> bool {
+        let (rc, ..) = self.process.ask(&["validate", table, "--hudi", self.reader.0]);
+        rc == 0
+    }
+
     /// Fails on anything that Hudi's own classes find wrong in the table's files. Equal keys are let pass on demand:
     /// plain inserts may make them.
     #[track_caller]
