@@ -3,7 +3,7 @@
 use super::health::{Answer, Health, epoch_ms};
 use super::names::{self, Kind, Metric};
 use super::round::{RoundReport, Stages};
-use super::{ArchiveReport, CompactionReport};
+use super::{ArchiveReport, CleanReport, CompactionReport};
 use ::metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use serde_json::json;
@@ -211,6 +211,19 @@ impl Metrics {
     pub fn archive_failed(&self, code: &'static str) {
         let Some(m) = &self.inner else { return };
         m.count(&names::ARCHIVES_FAILED, &[("code", code)], 1);
+    }
+
+    /// A clean was completed.
+    pub(super) fn cleaned(&self, report: &CleanReport) {
+        let Some(m) = &self.inner else { return };
+        m.gauge(&names::CLEAN_DURATION, millis(report.took));
+        m.gauge(&names::CLEAN_FILES, report.files_deleted as f64);
+    }
+
+    /// A clean failed; its plan stays, if it had got to one.
+    pub fn clean_failed(&self, code: &'static str) {
+        let Some(m) = &self.inner else { return };
+        m.count(&names::CLEANS_FAILED, &[("code", code)], 1);
     }
 
     /// A compaction was planned.

@@ -4,6 +4,7 @@
 //! the user asked for (`--help`, `--explain`, `show`).
 
 mod archive;
+mod clean;
 mod compaction;
 mod health;
 mod log;
@@ -14,6 +15,7 @@ mod round;
 mod server;
 
 pub use archive::ArchiveReport;
+pub use clean::CleanReport;
 pub use compaction::CompactionReport;
 pub use log::{LogFormat, init_log};
 pub use metrics::Metrics;

@@ -80,6 +80,10 @@ metrics! {
     ARCHIVE_INSTANTS = Gauge "archive" "deleteInstantsNum", "instants that it moved to the archived timeline";
     ARCHIVES_FAILED = Counter "archive" "failures_total", "ours: runs of archiving that failed since the start, by error code; each is tried again";
 
+    CLEAN_DURATION = Gauge "clean" "duration", "milliseconds of the last clean";
+    CLEAN_FILES = Gauge "clean" "numFilesDeleted", "files that the last clean deleted";
+    CLEANS_FAILED = Counter "clean" "failures_total", "ours: cleans that failed since the start, by error code; each is tried again";
+
     ROLLBACK_DURATION = Gauge "rollback" "duration", "milliseconds of the last rollback";
     ROLLBACK_FILES = Gauge "rollback" "numFilesDeleted", "files that the last rollback deleted";
 

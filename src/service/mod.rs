@@ -3,9 +3,11 @@
 //! Sees tables and storage, never a source. Invariant: every service can be run again after a crash at any point.
 
 mod archive;
+mod clean;
 mod compaction;
 mod concurrency;
 pub mod lock;
+mod metadata_table;
 mod owner;
 mod reach;
 mod restore;
@@ -13,6 +15,7 @@ mod rollback;
 mod savepoint;
 
 pub use archive::{Archived, Archiver, Hold};
+pub use clean::{CleanMemory, Cleaner};
 pub use compaction::{Compactor, Looked};
 pub use concurrency::{Conflicts, Inserted, OpenWrite, Writers};
 pub use restore::{Error as BackError, Restore, Restored, plan_restore, restore};
@@ -68,6 +71,8 @@ pub enum Error {
     /// A bug here.
     #[error("{doing}: {why}")]
     Panicked { doing: &'static str, why: String },
+    #[error("clean plan {path}: {why}; let Hudi finish the clean, or remove its files if nothing was deleted by it")]
+    CleanPlan { path: String, why: String },
     #[error("rollback plan {path}: {why}; let Hudi finish the rollback")]
     RollbackPlan { path: String, why: String },
     #[error(
@@ -112,10 +117,10 @@ pub enum Error {
     )]
     CompactionBegun { instant: String, write: String, action: String },
     #[error(
-        "execute compaction {instant}: the table has a metadata table again, which is not disabled while {action} {write} is \
-         open; tried again later"
+        "{doing} {instant}: the table has a metadata table again, which is not disabled while {action} {write} is open; \
+         tried again later"
     )]
-    MetadataTableInUse { instant: String, write: String, action: String },
+    MetadataTableInUse { doing: &'static str, instant: String, write: String, action: String },
 }
 
 impl Error {
@@ -137,6 +142,7 @@ impl Error {
             Error::MetadataTable { .. } => "service-rollback-metadata-table",
             Error::ArchivedElsewhere { .. } => "service-archived-elsewhere",
             Error::Panicked { .. } => "service-panicked",
+            Error::CleanPlan { .. } => "service-clean-plan",
             Error::RollbackPlan { .. } => "service-rollback-plan",
             Error::WriteOpen { .. } => "service-compaction-write-open",
             Error::CompactionOvertaken { .. } => "service-compaction-overtaken",

@@ -1,7 +1,7 @@
 //! The loop around the round: pace, retries, when to stop.
 
-use super::beside::Beside;
 use super::round::{Outcome, Streamer, Tokens};
+use super::services::Services;
 use super::{Error, Result, shutdown};
 use crate::config::{MetricsConfig, StreamerConfig, TableType, mask_urls};
 use crate::observe::{Metrics, Server};
@@ -33,17 +33,14 @@ pub async fn run_until(config: StreamerConfig, asked: CancellationToken) -> Resu
         false => (asked.clone(), asked),
     };
     let mut streamer = Streamer::open(config, Tokens { stop: stop.clone(), cancel }, metrics).await?;
-    if continuous { with_compaction(&mut streamer, &stop).await } else { one_shot(&mut streamer).await }
+    if continuous { with_services(&mut streamer, &stop).await } else { one_shot(&mut streamer).await }
 }
 
 async fn one_shot(streamer: &mut Streamer) -> Result<()> {
     let mut tries = OVERTAKEN_TRIES;
     loop {
         match counted(streamer).await {
-            Ok(Outcome::Committed) => {
-                streamer.archive_behind_commit().await?;
-                return streamer.compact_behind_commit().await;
-            }
+            Ok(Outcome::Committed) => return streamer.services_behind_commit().await,
             Ok(Outcome::NoNewData | Outcome::NothingWritten) => return Ok(()),
             Err(e @ Error::Overtaken { .. }) if tries > 1 => {
                 tries -= 1;
@@ -54,16 +51,14 @@ async fn one_shot(streamer: &mut Streamer) -> Result<()> {
     }
 }
 
-/// Rounds, and compaction beside them where the table wants it.
-async fn with_compaction(streamer: &mut Streamer, stop: &CancellationToken) -> Result<()> {
-    let mut beside = Beside::start(streamer, stop).await?;
-    let ended = rounds(streamer, stop, beside.as_mut()).await;
-    let Some(beside) = beside else { return ended };
-    match ended {
-        Ok(()) => beside.end(false).await,
+/// Rounds, and the services of their table behind or beside them.
+async fn with_services(streamer: &mut Streamer, stop: &CancellationToken) -> Result<()> {
+    let mut services = Services::start(streamer, stop).await?;
+    match rounds(streamer, stop, &mut services).await {
+        Ok(()) => services.end(streamer, false).await,
         Err(e) => {
-            if let Err(other) = beside.end(true).await {
-                tracing::error!(code = other.code(), error = %other, "compaction failed too");
+            if let Err(other) = services.end(streamer, true).await {
+                tracing::error!(code = other.code(), error = %other, "a service of the table failed too");
             }
             Err(e)
         }
@@ -110,7 +105,7 @@ async fn counted(streamer: &mut Streamer) -> Result<Outcome> {
     outcome
 }
 
-async fn rounds(streamer: &mut Streamer, stop: &CancellationToken, mut beside: Option<&mut Beside>) -> Result<()> {
+async fn rounds(streamer: &mut Streamer, stop: &CancellationToken, services: &mut Services) -> Result<()> {
     let interval = streamer.config().run.min_sync_interval;
     // Empty commits on purpose would otherwise follow each other without a pause.
     let least =
@@ -120,20 +115,14 @@ async fn rounds(streamer: &mut Streamer, stop: &CancellationToken, mut beside: O
     let (mut idle_rounds, mut failures) = (0, 0);
     let mut backoff = FIRST_BACKOFF;
     while !stop.is_cancelled() {
-        if let Some(beside) = &mut beside {
-            beside.hold_back(&streamer.metrics, stop).await?;
-            if stop.is_cancelled() {
-                break;
-            }
+        services.hold_back(&streamer.metrics, stop).await?;
+        if stop.is_cancelled() {
+            break;
         }
         let started = Instant::now();
         let wait = match counted(streamer).await {
             Ok(Outcome::Committed) => {
-                streamer.archive_behind_commit().await?;
-                match &mut beside {
-                    Some(beside) => beside.committed(streamer).await?,
-                    None => streamer.compact_behind_commit().await?,
-                }
+                services.committed(streamer).await?;
                 (idle_rounds, failures, backoff) = (0, 0, FIRST_BACKOFF);
                 least.saturating_sub(started.elapsed())
             }

@@ -22,6 +22,7 @@ mod prepare;
 mod quarantine;
 mod refuse;
 mod round;
+mod services;
 mod shutdown;
 mod undo;
 
@@ -74,6 +75,8 @@ pub enum Error {
          give --checkpoint with that position"
     )]
     OtherSource { instant: String, other: String, source_name: String },
+    #[error("clean failed: {cause}; every commit stands, and the next run goes on")]
+    Clean { cause: Box<Error> },
     #[error("compaction failed: {cause}; every commit stands, and the next run tries again")]
     Compaction { cause: Box<Error> },
     #[error("archiving failed: {cause}; every commit stands, and the next run goes on")]
@@ -117,7 +120,7 @@ impl Error {
             Error::PositionMoved { .. } => "write-position-moved",
             Error::SchemaMoved { .. } => "write-schema-moved",
             Error::OtherSource { .. } => "checkpoint-other-source",
-            Error::Compaction { cause } | Error::Archive { cause } => cause.code(),
+            Error::Clean { cause } | Error::Archive { cause } | Error::Compaction { cause } => cause.code(),
             Error::NoTable { .. } => "table-missing",
             Error::NothingToCompact { .. } => "table-type",
             Error::NotAnInstant { .. } => "config-bad-value",
@@ -168,9 +171,8 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Room(e) if e.is_retryable() => true,
-            Error::Quarantine { cause, .. } | Error::Compaction { cause } | Error::Archive { cause } => {
-                cause.is_retryable()
-            }
+            Error::Quarantine { cause, .. } => cause.is_retryable(),
+            Error::Clean { cause } | Error::Archive { cause } | Error::Compaction { cause } => cause.is_retryable(),
             e => e.is_conflict(),
         }
     }

@@ -17,7 +17,7 @@ use crate::index::{KeyCache, Tagged};
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
-use crate::service::{Looked, OpenWrite, Writers};
+use crate::service::{CleanMemory, Looked, OpenWrite, Writers};
 use crate::source::{self, Fetch, FetchRequest, Rejects, Source, hidden_columns};
 use crate::storage::Storage;
 use crate::table::{FileSystemView, InstantTime, Markers, Table, Timeline};
@@ -88,6 +88,8 @@ pub(super) struct Streamer {
     pub(super) basis: Basis,
     /// Rounds that other writers have stood in the way of, one after the other.
     pub(super) lost_in_a_row: u32,
+    /// How far cleans have looked.
+    pub(super) clean_memory: CleanMemory,
 }
 
 /// How a job is told to end.
@@ -167,6 +169,7 @@ impl Streamer {
             opened: None,
             basis: Basis::default(),
             lost_in_a_row: 0,
+            clean_memory: CleanMemory::default(),
         })
     }
 
@@ -217,6 +220,7 @@ impl Streamer {
         let resume = checkpoint::resume(stored.as_ref(), &self.config.checkpoint)?.or_else(|| self.pinned.clone());
         self.metrics.resumes(resume.as_deref());
         if !std::mem::replace(&mut self.begun, true) {
+            self.finish_cleans(&timeline).await;
             let commits = timeline.completed_writes().count();
             checkpoint::tell(resume.as_deref(), stored.as_ref(), commits, self.config.source.kafka.as_ref());
         }

@@ -19,6 +19,7 @@ mod tests;
 pub use rules::Hold;
 
 use super::Result;
+use super::clean::retain::earliest_to_retain;
 use super::lock::Locks;
 use crate::config::{ArchiveConfig, CleanPolicy, CompactionTrigger, TriggerStrategy};
 use crate::table::{Action, CleanMetadata, Instant, LogFileName, Table, Timeline, TimelineRecord, parse_base_file};
@@ -95,7 +96,7 @@ impl Archiver {
     }
 
     async fn rules(&self, timeline: &Timeline) -> Result<Rules> {
-        let earliest: Option<&Instant> = None;
+        let earliest = earliest_to_retain(&self.table, self.retained, timeline);
         let (min, max) = rules::limits(&self.config, timeline, earliest.map(|instant| &instant.time));
         let by_count = matches!(self.trigger.strategy, TriggerStrategy::NumCommits | TriggerStrategy::NumAndTime);
         let counts = by_count && self.table.properties.is_merge_on_read();

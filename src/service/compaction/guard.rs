@@ -3,7 +3,7 @@
 
 use super::Compactor;
 use crate::service::lock::Held;
-use crate::service::rollback::is_clustering;
+use crate::service::metadata_table::without_metadata_table;
 use crate::service::{Error, Result};
 use crate::table::{self, CompactionOperation, CompactionPlan, Instant, Markers, State, Table};
 use std::collections::BTreeSet;
@@ -13,8 +13,6 @@ use std::collections::BTreeSet;
 const SILENT_MS: i64 = 10 * 60_000;
 
 impl Compactor {
-    /// The table as it is now, without a metadata table: what is completed beside one is not seen by readers that trust it.
-    /// One that a Spark writer has built is disabled while nothing is being written; else it is refused.
     pub(super) async fn without_metadata_table(&self, instant: &Instant) -> Result<Table> {
         let held = self.writers.locks.lock("begin a compaction").await?;
         let table = self.without_metadata_table_under(&held, instant).await?;
@@ -25,26 +23,7 @@ impl Compactor {
     /// The same under the lock. Other writers look once more under it, right before they commit; a writer without it would
     /// not.
     pub(super) async fn without_metadata_table_under(&self, held: &Held, instant: &Instant) -> Result<Table> {
-        let instant = instant.time.to_string();
-        let opened = Table::open(self.table.storage.clone()).await?;
-        let gone = || Error::NoSuchCompaction { instant: instant.clone() };
-        let mut table = Table { properties: opened.ok_or_else(gone)?.properties, ..self.table.clone() };
-        if !table.has_metadata_table() {
-            return Ok(table);
-        }
-        for write in table.timeline().await?.pending_writes().filter(|_| !self.writers.are_several()) {
-            if !is_clustering(&table, write).await? {
-                let (write, action) = (write.time.to_string(), write.action.to_string());
-                return Err(Error::MetadataTableInUse { instant, write, action });
-            }
-        }
-        tracing::warn!(
-            table = table.storage.display(""),
-            "the table has a metadata table again, which is not maintained here yet: it is disabled before a compaction"
-        );
-        held.check().await?;
-        table.disable_metadata_table().await?;
-        Ok(table)
+        without_metadata_table(&self.table, &self.writers, held, "execute compaction", &instant.time).await
     }
 }
 

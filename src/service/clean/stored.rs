@@ -1,0 +1,96 @@
+//! A plan that is on the timeline already, ours or Hudi's, and what of it is still to be done.
+
+use super::plan::Needs;
+use super::slices::Keep;
+use super::{Cleaner, Files, Job};
+use crate::service::{Error, Result};
+use crate::table::{CleanPlan, Instant, LogFileName, PartitionFiles, State, Table, Timeline, TimelineRecord};
+use crate::table::{name_of, parse_base_file};
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashSet};
+
+/// `None`: whoever was to write the plan has died before, and it is forgotten, as in Hudi.
+pub(super) async fn read(table: &Table, pending: &Instant) -> Result<Option<(CleanPlan, Bytes)>> {
+    let mut unread = None;
+    for state in [State::Requested, State::Inflight] {
+        let instant = pending.in_state(state);
+        let Some(content) = table.storage.get_opt(&instant.path()).await?.filter(|content| !content.is_empty()) else {
+            continue;
+        };
+        match CleanPlan::from_file(&content) {
+            Ok(plan) => return Ok(Some((plan, content))),
+            Err(why) => unread = Some(Error::CleanPlan { path: table.storage.display(&instant.path()), why }),
+        }
+    }
+    match unread {
+        // Files may have gone by it.
+        Some(error) if pending.state == State::Inflight => Err(error),
+        _ => {
+            tracing::warn!(instant = %pending.time, "a pending clean has no plan: it is forgotten");
+            for state in [State::Inflight, State::Requested] {
+                table.storage.delete(&pending.in_state(state).path()).await?;
+            }
+            Ok(None)
+        }
+    }
+}
+
+impl Cleaner {
+    /// Only partitions and names of files count, so that the table may have moved. Since the plan was made the table may have
+    /// been restored, or got a savepoint: what somebody needs by now stays.
+    pub(super) async fn stored_job(&self, timeline: &Timeline, pending: &Instant) -> Result<Option<Job>> {
+        let Some((plan, content)) = read(&self.table, pending).await? else { return Ok(None) };
+        let path = self.table.storage.display(&pending.path());
+        let planned = names_of(&plan).map_err(|why| Error::CleanPlan { path, why })?;
+        let folders: Vec<String> = planned.keys().cloned().collect();
+        let needs = Needs::load(self, timeline).await?;
+        let mut found = PartitionFiles::load(&self.table, timeline, Some(&folders)).await?;
+        let mut partitions = BTreeMap::new();
+        let mut spared = 0;
+        for (partition, names) in planned {
+            let files = found.remove(&partition).unwrap_or_default();
+            let there: HashSet<&String> =
+                files.groups.values().flatten().flat_map(|slice| &slice.names).chain(&files.uncommitted).collect();
+            let unneeded: HashSet<String> = needs.unneeded(&partition, &files, Keep::Newest(1)).into_iter().collect();
+            let mut todo = Files::default();
+            for name in names {
+                match (there.contains(&name), unneeded.contains(&name)) {
+                    (false, _) => todo.gone.push(name),
+                    (true, true) => todo.there.push(name),
+                    (true, false) => spared += 1,
+                }
+            }
+            partitions.insert(partition, todo);
+        }
+        if spared > 0 {
+            tracing::warn!(
+                instant = %pending.time,
+                files = spared,
+                "files that a pending clean was to delete are needed by now: they stay"
+            );
+        }
+        Ok(Some(Job { time: pending.time.clone(), plan, content, partitions, is_resumed: true }))
+    }
+}
+
+/// By partition. Anything but a data file is refused.
+fn names_of(plan: &CleanPlan) -> std::result::Result<BTreeMap<String, Vec<String>>, String> {
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (partition, files) in plan.file_paths_to_be_deleted_per_partition.iter().flatten() {
+        let of = names.entry(partition.clone()).or_default();
+        for file in files {
+            if file.is_bootstrap_base_file == Some(true) {
+                return Err("it names a file of the table that this one was bootstrapped from".to_string());
+            }
+            of.push(name_of(file.file_path.as_deref().unwrap_or_default()).to_string());
+        }
+    }
+    for (partition, files) in plan.files_to_be_deleted_per_partition.iter().flatten() {
+        names.entry(partition.clone()).or_default().extend(files.iter().map(|file| name_of(file).to_string()));
+    }
+    let is_data = |name: &str| parse_base_file(name).is_some() || LogFileName::parse(name).is_some();
+    match names.values().flatten().find(|name| !is_data(name)) {
+        Some(foreign) => Err(format!("`{foreign:.200}` is no data file")),
+        None => Ok(names),
+    }
+}

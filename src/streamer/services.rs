@@ -1,0 +1,150 @@
+//! What a job does for its table behind a commit, in Hudi's order (`runTableServicesInline`, 0.15): clean, archive, compaction.
+//! Nothing of it undoes the commit.
+
+use super::beside::Beside;
+use super::round::Streamer;
+use super::{Error, Result};
+use crate::config::CleanMode;
+use crate::observe::Metrics;
+use crate::service::Cleaner;
+use crate::table::{Action, Timeline};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+impl Streamer {
+    /// Of a one-shot job.
+    pub(super) async fn services_behind_commit(&self) -> Result<()> {
+        self.clean_behind_commit().await?;
+        self.archive_behind_commit().await?;
+        self.compact_behind_commit().await
+    }
+
+    async fn clean_behind_commit(&self) -> Result<()> {
+        let Some(cleaner) = self.cleaner(self.cancel.clone()) else { return Ok(()) };
+        self.metrics.stage("clean");
+        self.verdict(clean(cleaner, &self.metrics).await)
+    }
+
+    /// What a clean that died has left is finished by the first round, whether or not it has something to write. With a
+    /// metadata table it waits for a write, before which that is disabled.
+    pub(super) async fn finish_cleans(&self, timeline: &Timeline) {
+        let only_looks = self.config.run.dry_run || self.config.run.explain;
+        let Some(cleaner) = self.cleaner(self.cancel.clone()).filter(|_| !only_looks) else { return };
+        if timeline.pending(Action::Clean).next().is_none() || cleaner.table.has_metadata_table() {
+            return;
+        }
+        match cleaner.finish(timeline).await {
+            Ok(reports) => reports.iter().for_each(|report| report.emit(&self.metrics)),
+            Err(e) => {
+                tracing::warn!(code = e.code(), error = %e, "a pending clean cannot be finished; tried again behind the next commit");
+            }
+        }
+    }
+
+    /// `None`: the job does not clean, or there is no table yet.
+    fn cleaner(&self, cancel: CancellationToken) -> Option<Cleaner> {
+        let table = self.table.clone().filter(|_| self.config.clean.mode != CleanMode::Off)?;
+        Some(Cleaner {
+            table,
+            config: self.config.clean.clone(),
+            writers: self.writers.clone(),
+            alone: self.config.clean.mode == CleanMode::Inline && !self.writers.are_several(),
+            cancel,
+            memory: self.clean_memory.clone(),
+        })
+    }
+
+    /// Of a clean. What may pass by itself does not end a job that goes on.
+    fn verdict(&self, cleaned: Result<()>) -> Result<()> {
+        match cleaned {
+            Err(Error::Interrupted) => {
+                tracing::warn!("interrupted in a clean: the commit stands, and the next run goes on with its plan");
+                Ok(())
+            }
+            Err(e) => {
+                self.metrics.clean_failed(e.code());
+                if self.config.compaction.fails_the_job && !(self.config.run.continuous && e.is_retryable()) {
+                    return Err(Error::Clean { cause: Box::new(e) });
+                }
+                tracing::warn!(code = e.code(), error = %e, "the clean behind the commit failed; tried again behind the next one");
+                Ok(())
+            }
+            done => done,
+        }
+    }
+}
+
+async fn clean(cleaner: Cleaner, metrics: &Metrics) -> Result<()> {
+    let reports = cleaner.clean().await?;
+    reports.iter().for_each(|report| report.emit(metrics));
+    Ok(())
+}
+
+/// The services of a continuous job, some of them in tasks of their own.
+pub(super) struct Services {
+    compaction: Option<Beside>,
+    /// Of a clean beside the rounds.
+    cancel: CancellationToken,
+    clean: Option<JoinHandle<Result<()>>>,
+}
+
+impl Services {
+    pub(super) async fn start(streamer: &Streamer, stop: &CancellationToken) -> Result<Services> {
+        let compaction = Beside::start(streamer, stop).await?;
+        Ok(Services { compaction, cancel: streamer.cancel.child_token(), clean: None })
+    }
+
+    /// Before a round.
+    pub(super) async fn hold_back(&mut self, metrics: &Metrics, stop: &CancellationToken) -> Result<()> {
+        match &mut self.compaction {
+            Some(compaction) => compaction.hold_back(metrics, stop).await,
+            None => Ok(()),
+        }
+    }
+
+    /// After a commit.
+    pub(super) async fn committed(&mut self, streamer: &Streamer) -> Result<()> {
+        match streamer.config.clean.mode {
+            CleanMode::Off | CleanMode::Inline => streamer.clean_behind_commit().await?,
+            CleanMode::Beside => self.clean_beside(streamer).await?,
+        }
+        streamer.archive_behind_commit().await?;
+        match &self.compaction {
+            Some(compaction) => compaction.committed(streamer).await,
+            None => streamer.compact_behind_commit().await,
+        }
+    }
+
+    /// One at a time: a clean that is still at it is left to it, and the next commit comes back.
+    async fn clean_beside(&mut self, streamer: &Streamer) -> Result<()> {
+        if self.clean.as_ref().is_some_and(|clean| !clean.is_finished()) {
+            return Ok(());
+        }
+        streamer.verdict(self.cleaned().await)?;
+        if let Some(cleaner) = streamer.cleaner(self.cancel.clone()) {
+            let metrics = streamer.metrics.clone();
+            let cleaning = move || Handle::current().block_on(async { clean(cleaner, &metrics).await });
+            self.clean = Some(tokio::task::spawn_blocking(cleaning));
+        }
+        Ok(())
+    }
+
+    /// How the last clean beside the rounds has ended, told once.
+    async fn cleaned(&mut self) -> Result<()> {
+        let Some(running) = self.clean.take() else { return Ok(()) };
+        running.await.unwrap_or_else(|e| Err(Error::Worker { what: "clean", why: e.to_string() }))
+    }
+
+    /// The job ends: what is in hand is waited for (as long as the job's grace goes), or given up at once.
+    pub(super) async fn end(mut self, streamer: &Streamer, at_once: bool) -> Result<()> {
+        if at_once {
+            self.cancel.cancel();
+        }
+        let cleaned = streamer.verdict(self.cleaned().await);
+        if let Some(compaction) = self.compaction {
+            compaction.end(at_once).await?;
+        }
+        cleaned
+    }
+}
