@@ -12,7 +12,8 @@ struct Fault {
 /// A testing aid: with `HUDI_STREAMER_FAULT=name[:n]` in the environment the process kills itself, as `kill -9` would,
 /// when it passes the point of that name for the n-th time (the first by default). Points: `before-inflight`,
 /// `while-writing`, `in-log-block`, `after-quarantine`, `before-complete`, `after-complete`; of a compaction `after-plan`,
-/// `in-compaction`, `before-compaction-complete`, `after-compaction-complete`. Without the variable it costs one load.
+/// `in-compaction`, `before-compaction-complete`, `after-compaction-complete`; of archiving `in-archive`,
+/// `after-archive-file`, `in-archive-deletes`. Without the variable it costs one load.
 pub fn fault_point(name: &str) {
     static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
     let fault = FAULT.get_or_init(|| parse(&std::env::var("HUDI_STREAMER_FAULT").ok()?));

@@ -6,6 +6,7 @@
 
 mod support;
 
+mod archive;
 mod bad_input;
 mod bucket;
 mod checkpoint;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+use super::super::lock::Held;
 use super::super::{Error, Result};
 use super::rules::Chosen;
 use super::{Archived, Archiver};
@@ -25,7 +26,7 @@ struct End {
 }
 
 impl Archiver {
-    pub(super) async fn execute(&self, timeline: &Timeline, chosen: Chosen) -> Result<Archived> {
+    pub(super) async fn execute(&self, timeline: &Timeline, chosen: Chosen, held: &Held) -> Result<Archived> {
         let mut files = Files::new();
         for (instant, since) in self.table.timeline_files().await? {
             files.entry((instant.time.clone(), instant.action.comparable())).or_default().push((instant, since));
@@ -50,9 +51,11 @@ impl Archiver {
             }
             let states: Vec<Instant> = entries.iter().map(|entry| entry.instant.clone()).collect();
             fault_point("in-archive");
+            held.check().await?;
             let written;
             (end, written) = self.write(end, entries).await?;
             fault_point("after-archive-file");
+            held.check().await?;
             self.delete(&states).await?;
             done.files += states.len();
             done.written.extend(written.filter(|written| done.written.last() != Some(written)));

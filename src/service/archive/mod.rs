@@ -20,7 +20,7 @@ pub use rules::Hold;
 
 use super::Result;
 use super::clean::retain::earliest_to_retain;
-use super::lock::Locks;
+use super::lock::{Held, Locks};
 use crate::config::{ArchiveConfig, CleanPolicy, CompactionTrigger, TriggerStrategy};
 use crate::table::{Action, CleanMetadata, Instant, LogFileName, Table, Timeline, TimelineRecord, parse_base_file};
 use tokio_util::sync::CancellationToken;
@@ -63,18 +63,18 @@ impl Archiver {
     /// Archives what is old enough. May be interrupted anywhere.
     pub async fn archive(&self) -> Result<Archived> {
         let held = self.locks.lock("archive old instants").await?;
-        let archived = self.archive_locked().await;
+        let archived = self.archive_locked(&held).await;
         held.release().await?;
         archived
     }
 
-    async fn archive_locked(&self) -> Result<Archived> {
+    async fn archive_locked(&self, held: &Held) -> Result<Archived> {
         let timeline = self.table.timeline().await?;
         let chosen = self.choose(&timeline).await?;
         if chosen.is_empty() {
             return Ok(Archived { hold: chosen.hold, ..Archived::default() });
         }
-        self.execute(&timeline, chosen).await
+        self.execute(&timeline, chosen, held).await
     }
 
     /// What [`Archiver::archive`] would do.

@@ -151,6 +151,20 @@ impl Oracle {
         answer["instant"].as_str().expect("a write makes an instant").to_owned()
     }
 
+    /// The archived timeline as Hudi loads it: instant, action and state of each entry, and what completed ones say.
+    #[track_caller]
+    pub fn archived(&mut self, table: &str) -> Vec<Row> {
+        let lines = self.ask(&["archived", table, "--hudi", self.reader.0]);
+        lines.lines().map(|line| serde_json::from_str(line).expect("an entry is a JSON object")).collect()
+    }
+
+    /// One statement of SQL, its rows.
+    #[track_caller]
+    pub fn sql(&mut self, statement: &str) -> Vec<Row> {
+        let lines = self.ask(&["sql", statement, "--hudi", self.reader.0]);
+        lines.lines().map(|line| serde_json::from_str(line).expect("a row is a JSON object")).collect()
+    }
+
     /// Has Spark run a table service, e.g. `cluster`, `schedule_compact`, `run_compact`.
     #[track_caller]
     pub fn service(&mut self, table: &str, action: &str, conf: &[&str]) {
