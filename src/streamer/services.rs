@@ -106,10 +106,18 @@ impl Services {
     /// After a commit.
     pub(super) async fn committed(&mut self, streamer: &Streamer) -> Result<()> {
         match streamer.config.clean.mode {
-            CleanMode::Off | CleanMode::Inline => streamer.clean_behind_commit().await?,
-            CleanMode::Beside => self.clean_beside(streamer).await?,
+            CleanMode::Off | CleanMode::Inline => {
+                streamer.clean_behind_commit().await?;
+                streamer.archive_behind_commit().await?;
+            }
+            CleanMode::Beside => {
+                // A clean reads what was written since the last one: none of it is archived meanwhile.
+                if !self.is_cleaning() {
+                    streamer.archive_behind_commit().await?;
+                }
+                self.clean_beside(streamer).await?;
+            }
         }
-        streamer.archive_behind_commit().await?;
         match &self.compaction {
             Some(compaction) => compaction.committed(streamer).await,
             None => streamer.compact_behind_commit().await,
@@ -118,7 +126,7 @@ impl Services {
 
     /// One at a time: a clean that is still at it is left to it, and the next commit comes back.
     async fn clean_beside(&mut self, streamer: &Streamer) -> Result<()> {
-        if self.clean.as_ref().is_some_and(|clean| !clean.is_finished()) {
+        if self.is_cleaning() {
             return Ok(());
         }
         streamer.verdict(self.cleaned().await)?;
@@ -128,6 +136,10 @@ impl Services {
             self.clean = Some(tokio::task::spawn_blocking(cleaning));
         }
         Ok(())
+    }
+
+    fn is_cleaning(&self) -> bool {
+        self.clean.as_ref().is_some_and(|clean| !clean.is_finished())
     }
 
     /// How the last clean beside the rounds has ended, told once.
