@@ -32,9 +32,24 @@ async fn an_object_store_holds_the_contract() {
     contract::holds(&Storage::over(Cloud::over(Arc::new(InMemory::new()), ""), "s3a://bucket")).await;
 }
 
+/// By hand, against any store: the location in `HUDI_STREAMER_TEST_LOCATION`, credentials in the environment as ever. It
+/// is emptied.
+#[tokio::test]
+#[ignore = "needs a store"]
+async fn a_real_store_holds_the_contract() {
+    let location = std::env::var("HUDI_STREAMER_TEST_LOCATION").expect("HUDI_STREAMER_TEST_LOCATION");
+    let storage = Storage::open(&location).expect("opened");
+    storage.delete_folder("").await.expect("emptied");
+    contract::holds(&storage).await;
+    versions_are_told(&storage).await;
+}
+
 #[tokio::test]
 async fn versions_tell_who_came_first() {
-    let storage = Storage::in_memory();
+    versions_are_told(&Storage::in_memory()).await;
+}
+
+async fn versions_are_told(storage: &Storage) {
     assert_eq!(storage.get_versioned("lock").await.expect("read"), None);
     let first = storage.create_versioned("lock", "1".into()).await.expect("created");
     let (bytes, read) = storage.get_versioned("lock").await.expect("read").expect("there");

@@ -202,7 +202,8 @@ impl Drop for CloudDraft {
         let Some(mut parts) = self.parts.take().filter(|_| !self.is_done) else { return };
         let (store, at, is_staged) = (Arc::clone(&self.connection.store), self.at.clone(), self.is_staged);
         self.runtime.spawn(async move {
-            parts.running.shutdown().await;
+            // Parts on their way are waited for: a store may keep one that comes in after the end.
+            while parts.running.join_next().await.is_some() {}
             // If it does not come to this, a bucket's rule for parts that were never put together removes them.
             let _ = if is_staged { store.delete(&at).await } else { parts.upload.abort().await };
         });
