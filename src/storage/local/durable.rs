@@ -7,16 +7,28 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Whether files are synced, and what waits for it.
+///
+/// A file with bytes is synced before it gets its name, and its folder after that. What is all in its folder's entry
+/// (removals, new folders, empty files) waits for the next file with bytes: it is synced before that gets its name. So
+/// nothing that can be seen after a power cut stands for something earlier that cannot, and a round that makes a hundred
+/// markers does not sync their folders one by one.
 #[derive(Debug)]
 pub(super) struct Durability {
     fsync: bool,
-    /// Folders out of which something was removed.
-    removed_from: Mutex<BTreeSet<PathBuf>>,
+    /// Folders whose entries have changed.
+    changed: Mutex<BTreeSet<PathBuf>>,
+    #[cfg(test)]
+    pub done: Mutex<Vec<String>>,
 }
 
 impl Durability {
     pub fn new(fsync: bool) -> Durability {
-        Durability { fsync, removed_from: Mutex::default() }
+        Durability {
+            fsync,
+            changed: Mutex::default(),
+            #[cfg(test)]
+            done: Mutex::default(),
+        }
     }
 
     /// Makes `folder` and its parents, where they are missing.
@@ -29,27 +41,35 @@ impl Durability {
             made = fs::create_dir(folder);
         }
         match made {
-            Ok(()) => folder.parent().map_or(Ok(()), |parent| self.sync_folder(parent)),
+            Ok(()) => {
+                self.changed_beside(folder);
+                Ok(())
+            }
             Err(e) if e.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
             Err(e) => Err(e),
         }
     }
 
-    /// A file's bytes, and all that was removed before: to be called before it gets its name.
+    /// The entry at `path` has come, or gone.
+    pub fn changed_beside(&self, path: &Path) {
+        if let Some(folder) = path.parent().filter(|_| self.fsync) {
+            self.changed.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned());
+        }
+    }
+
+    /// To be called before a file gets its name.
     pub fn before_name(&self, file: &File, is_empty: bool) -> io::Result<()> {
-        if !self.fsync {
+        if !self.fsync || is_empty {
             return Ok(());
         }
-        // An empty file is all in its folder's entry.
-        if !is_empty {
-            file.sync_all()?;
-        }
-        // Held meanwhile, so that nobody overtakes a removal that another syncs.
-        let mut folders = self.removed_from.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(folder) = folders.pop_first() {
+        self.note("sync", "the file");
+        file.sync_all()?;
+        // Held meanwhile, so that nobody overtakes what another syncs.
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(folder) = changed.pop_first() {
             match self.sync_folder(&folder) {
                 Err(e) if e.kind() != ErrorKind::NotFound => {
-                    folders.insert(folder);
+                    changed.insert(folder);
                     return Err(e);
                 }
                 _ => {}
@@ -58,25 +78,33 @@ impl Durability {
         Ok(())
     }
 
-    /// The name itself.
-    pub fn after_name(&self, path: &Path) -> io::Result<()> {
-        path.parent().map_or(Ok(()), |folder| self.sync_folder(folder))
-    }
-
-    pub fn removed(&self, path: &Path) {
-        if let Some(folder) = path.parent().filter(|_| self.fsync) {
-            self.removed_from.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned());
+    /// To be called once it has it.
+    pub fn after_name(&self, path: &Path, is_empty: bool) -> io::Result<()> {
+        self.note("name", path.file_name().unwrap_or_default());
+        match path.parent() {
+            Some(folder) if self.fsync && !is_empty => self.sync_folder(folder),
+            _ => {
+                self.changed_beside(path);
+                Ok(())
+            }
         }
     }
 
     /// Some file systems do not sync folders, and say so: there is nothing more to be done then.
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        if !self.fsync {
-            return Ok(());
-        }
+        self.note("sync", folder.file_name().unwrap_or_default());
         match File::open(folder)?.sync_all() {
             Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
             synced => synced,
+        }
+    }
+
+    /// For tests: a power cut cannot be had.
+    fn note(&self, _doing: &str, _what: impl AsRef<std::ffi::OsStr>) {
+        #[cfg(test)]
+        {
+            let text = format!("{_doing} {}", _what.as_ref().display());
+            self.done.lock().unwrap_or_else(PoisonError::into_inner).push(text);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! A folder of this machine.
 //!
 //! A file is written beside its target, as `name#1`, `name#2`, …, and gets its name when it is complete: by `rename(2)`
-//! where it replaces, by `link(2)` where it must not. With `fsync` a name that can be seen after a power cut names all of
-//! the file's bytes: the file is synced, then named, then its folder is synced (and the parents of folders that were made
-//! for it) before the call returns. Deletions are synced before the next file is named, so that a later file never stands
-//! for a deletion that a power cut undoes.
+//! where it replaces, by `link(2)` where it must not. With `fsync` a power cut undoes no file that a call has finished, and
+//! nothing that came before it (`durable.rs`).
 
 mod durable;
 mod list;
+#[cfg(test)]
+mod tests;
 mod upload;
 
 use std::fs::{self, File};
@@ -116,7 +116,7 @@ impl Backend for Disk {
             remove_checksum(path);
             match fs::remove_file(path) {
                 Err(e) if is_missing(&e) => Ok(()),
-                removed => removed.map(|()| durability.removed(path)),
+                removed => removed.map(|()| durability.changed_beside(path)),
             }
         })
         .await
@@ -134,7 +134,7 @@ impl Backend for Disk {
         let durability = Arc::clone(&self.durability);
         self.with(path, move |path| match fs::remove_dir_all(path) {
             Err(e) if is_missing(&e) => Ok(()),
-            removed => removed.map(|()| durability.removed(path)),
+            removed => removed.map(|()| durability.changed_beside(path)),
         })
         .await
     }

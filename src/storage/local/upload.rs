@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,16 +62,26 @@ impl Staged {
         fs::rename(&self.path, target)?;
         // From now on its old name may be another's.
         self.gone = true;
-        self.durability.after_name(target)
+        self.durability.after_name(target, self.size == 0)
     }
 
     /// Fails if there is something at `target`; another can be tried then.
     pub fn link(&mut self, target: &Path) -> io::Result<()> {
         self.durability.before_name(&self.file, self.size == 0)?;
-        fs::hard_link(&self.path, target)?;
+        match fs::hard_link(&self.path, target) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists && self.is_at(target) => {}
+            linked => linked?,
+        }
         let _ = fs::remove_file(&self.path);
         self.gone = true;
-        self.durability.after_name(target)
+        self.durability.after_name(target, self.size == 0)
+    }
+
+    /// Whether that is this very file. NFS may do what it is asked, lose the answer, and refuse to do it again.
+    fn is_at(&self, target: &Path) -> bool {
+        let id = |meta: fs::Metadata| (meta.dev(), meta.ino());
+        let (ours, theirs) = (self.file.metadata().map(id), fs::symlink_metadata(target).map(id));
+        matches!((ours, theirs), (Ok(ours), Ok(theirs)) if ours == theirs)
     }
 
     /// Leaves it where it is.

@@ -1,0 +1,76 @@
+//! What is synced, and when.
+
+use super::*;
+
+fn done(disk: &Disk) -> Vec<String> {
+    std::mem::take(&mut *disk.durability.done.lock().unwrap())
+}
+
+fn disk(folder: &Path, fsync: bool) -> Disk {
+    Disk::new(folder.to_str().unwrap(), fsync)
+}
+
+#[tokio::test]
+async fn a_file_is_synced_then_named_then_its_folder_synced() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = disk(dir.path(), true);
+    let want = ["sync the file", "name a", &format!("sync {}", dir.path().file_name().unwrap().display())];
+    for replaces in [false, true, true] {
+        match replaces {
+            false => disk.create("a", "1".into()).await.unwrap(),
+            true => disk.put("a", "1".into()).await.unwrap(),
+        }
+        assert_eq!(done(&disk), want);
+    }
+    let mut upload = disk.upload("a", false).unwrap();
+    upload.write_all(b"2").unwrap();
+    upload.finish().unwrap();
+    assert_eq!(done(&disk), want);
+}
+
+#[tokio::test]
+async fn what_has_no_bytes_is_synced_before_the_next_file_that_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = disk(dir.path(), true);
+    let root = dir.path().file_name().unwrap().display().to_string();
+    disk.create("marks/p/one", Bytes::new()).await.unwrap();
+    disk.create("marks/p/two", Bytes::new()).await.unwrap();
+    assert_eq!(done(&disk), ["name one", "name two"]);
+    disk.create("p/data", "1".into()).await.unwrap();
+    let first = ["sync the file", &format!("sync {root}"), "sync marks", "sync p", "name data", "sync p"];
+    assert_eq!(done(&disk), first);
+    disk.delete("p/data").await.unwrap();
+    disk.delete("p/never").await.unwrap();
+    assert_eq!(done(&disk), Vec::<String>::new());
+    disk.create("commit", "1".into()).await.unwrap();
+    assert_eq!(done(&disk), ["sync the file", "sync p", "name commit", &format!("sync {root}")]);
+    // A folder that is gone by then keeps nobody up.
+    disk.delete("marks/p/one").await.unwrap();
+    disk.delete_folder("marks").await.unwrap();
+    disk.create("next", "1".into()).await.unwrap();
+    assert_eq!(done(&disk).last().unwrap(), &format!("sync {root}"));
+}
+
+#[tokio::test]
+async fn without_fsync_nothing_is_synced() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = disk(dir.path(), false);
+    disk.create("p/a", "1".into()).await.unwrap();
+    disk.delete("p/a").await.unwrap();
+    disk.put("p/b", "1".into()).await.unwrap();
+    assert_eq!(done(&disk), ["name a", "name b"]);
+}
+
+#[test]
+fn a_link_that_was_made_without_an_answer_is_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("f");
+    let durability = Arc::new(Durability::new(true));
+    let mut staged = Staged::begin(&target, durability.clone()).unwrap();
+    staged.write_all(b"1").unwrap();
+    fs::hard_link(dir.path().join("f#1"), &target).unwrap();
+    staged.link(&target).unwrap();
+    assert!(!dir.path().join("f#1").exists());
+    let mut other = Staged::begin(&target, durability).unwrap();
+    assert_eq!(other.link(&target).unwrap_err().kind(), ErrorKind::AlreadyExists);
+}
