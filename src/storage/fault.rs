@@ -1,10 +1,12 @@
-//! Named points at which a test may kill the process.
+//! Named points at which a test may kill the process, or stop it.
 
+use signal_hook::consts::{SIGKILL, SIGSTOP};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where to die, and how many passings are left.
 struct Fault {
+    signal: i32,
     name: String,
     passings: AtomicU64,
 }
@@ -13,14 +15,15 @@ struct Fault {
 /// when it passes the point of that name for the n-th time (the first by default). Points: `before-inflight`,
 /// `while-writing`, `in-log-block`, `after-quarantine`, `before-complete`, `after-complete`; of a compaction `after-plan`,
 /// `in-compaction`, `before-compaction-complete`, `after-compaction-complete`; of archiving `in-archive`,
-/// `after-archive-file`, `in-archive-deletes`. Without the variable it costs one load.
+/// `after-archive-file`, `in-archive-deletes`. With `stop:` before the name it stops there, as by `kill -STOP`, until it is
+/// continued. Without the variable it costs one load.
 pub fn fault_point(name: &str) {
     static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
     let fault = FAULT.get_or_init(|| parse(&std::env::var("HUDI_STREAMER_FAULT").ok()?));
     if let Some(fault) = fault
         && fault.passed(name)
     {
-        let _ = signal_hook::low_level::raise(signal_hook::consts::SIGKILL);
+        let _ = signal_hook::low_level::raise(fault.signal);
     }
 }
 
@@ -32,8 +35,12 @@ impl Fault {
 }
 
 fn parse(text: &str) -> Option<Fault> {
+    let (signal, text) = match text.strip_prefix("stop:") {
+        Some(text) => (SIGSTOP, text),
+        None => (SIGKILL, text),
+    };
     let (name, passings) = text.rsplit_once(':').and_then(|(n, p)| Some((n, p.parse().ok()?))).unwrap_or((text, 1));
-    (!name.is_empty()).then(|| Fault { name: name.to_owned(), passings: AtomicU64::new(passings) })
+    (!name.is_empty()).then(|| Fault { signal, name: name.to_owned(), passings: AtomicU64::new(passings) })
 }
 
 #[cfg(test)]
@@ -50,6 +57,9 @@ mod tests {
         ] {
             let fault = parse(text).unwrap();
             assert_eq!([(); 3].map(|()| fault.passed(name)), want, "{text} at {name}");
+            let stop = parse(&format!("stop:{text}")).unwrap();
+            assert_eq!([(); 3].map(|()| stop.passed(name)), want, "stop:{text} at {name}");
+            assert_eq!((fault.signal, stop.signal), (SIGKILL, SIGSTOP));
         }
         assert!(parse("").is_none());
     }

@@ -28,3 +28,4 @@ mod quarantine;
 mod services;
 mod values;
 mod warm;
+mod writers;

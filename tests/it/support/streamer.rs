@@ -190,6 +190,12 @@ impl Running {
         assert!(status.expect("run kill").success(), "no process to send {name} to");
     }
 
+    /// Whether a signal has stopped it, until another one continues it.
+    pub fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+    }
+
     /// Waits for the end, which must come before the deadline.
     pub fn finish(mut self) -> Run {
         let stdout = self.stdout.recv_timeout(DEADLINE).unwrap_or_else(|_| {
