@@ -70,6 +70,9 @@ impl Error {
                 return true;
             }
             Error::Service(service::Error::Lock(e)) => return e.is_retryable(),
+            // Somebody is at it, or will be.
+            Error::Table(table::Error::RestorePending { .. })
+            | Error::Service(service::Error::Table(table::Error::RestorePending { .. })) => return true,
             _ => return false,
         };
         matches!(storage, storage::Error::Io { retryable: true, .. })

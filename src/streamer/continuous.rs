@@ -42,7 +42,7 @@ async fn one_shot(streamer: &mut Streamer) -> Result<()> {
         match counted(streamer).await {
             Ok(Outcome::Committed) => return streamer.services_behind_commit().await,
             Ok(Outcome::NoNewData | Outcome::NothingWritten) => return Ok(()),
-            Err(e @ Error::Overtaken { .. }) if tries > 1 => {
+            Err(e @ (Error::Overtaken { .. } | Error::TakenBack { .. })) if tries > 1 => {
                 tries -= 1;
                 tracing::warn!(code = e.code(), error = %e, "the round is done again");
             }

@@ -77,6 +77,11 @@ pub enum Error {
     OtherSource { instant: String, other: String, source_name: String },
     #[error("clean failed: {cause}; every commit stands, and the next run goes on")]
     Clean { cause: Box<Error> },
+    #[error(
+        "write {instant}, which this round rests on, is taken back (hudi-streamer rollback or restore): the round is rolled \
+         back and done again"
+    )]
+    TakenBack { instant: String },
     #[error("compaction failed: {cause}; every commit stands, and the next run tries again")]
     Compaction { cause: Box<Error> },
     #[error("archiving failed: {cause}; every commit stands, and the next run goes on")]
@@ -117,6 +122,7 @@ impl Error {
             Error::Conflict { .. } => "table-config-conflict",
             Error::NoOrderingField { .. } => "record-no-ordering-field",
             Error::Overtaken { .. } => "write-overtaken",
+            Error::TakenBack { .. } => "write-taken-back",
             Error::PositionMoved { .. } => "write-position-moved",
             Error::SchemaMoved { .. } => "write-schema-moved",
             Error::OtherSource { .. } => "checkpoint-other-source",
@@ -181,7 +187,10 @@ impl Error {
     pub fn is_conflict(&self) -> bool {
         use crate::service::Error::{WriteConflict, WriteTaken, WriterExpired};
         match self {
-            Error::Overtaken { .. } | Error::PositionMoved { .. } | Error::SchemaMoved { .. } => true,
+            Error::Overtaken { .. }
+            | Error::TakenBack { .. }
+            | Error::PositionMoved { .. }
+            | Error::SchemaMoved { .. } => true,
             Error::Room(e) => {
                 matches!(**e, crate::Error::Service(WriteConflict { .. } | WriteTaken { .. } | WriterExpired { .. }))
             }

@@ -1,17 +1,21 @@
-//! Compactions that another process has planned, or taken back, while a round wrote (table-services.md §2.2).
+//! What other processes have done to the table while a round wrote: compactions that were planned, or taken back
+//! (table-services.md §2.2), and writes that an operator has taken back.
 //!
 //! A log file counts in the slice whose base instant it names: that of the base file, or that of the pending compaction whose
 //! plan has the file group. Written on the wrong one, its rows are gone with the compaction.
 
 use super::{Error, Result};
 use crate::storage;
-use crate::table::{self, Action, CompactionPlan, Instant, InstantTime, State, Table, Timeline};
+use crate::table::TimelineRecord;
+use crate::table::{self, Action, CompactionPlan, Instant, InstantTime, RollbackPlan, State, Table, Timeline};
 use crate::write::WriteStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The last look before a commit: fails it, so that it can be done again, where files went beside what is planned by now.
-/// `timeline`: what the round knew when it chose its files. Costs one listing, and one read a new compaction.
+/// `timeline`: what the round knew when it chose its files. Costs one listing, and one read a new compaction or rollback.
 pub(super) async fn check(table: &Table, timeline: &Timeline, statuses: &[WriteStatus]) -> Result<()> {
+    let now = table.timeline().await?;
+    check_standing(table, timeline, &now).await?;
     // By group, the base instant that its file was written on.
     let written: BTreeMap<(&str, &str), &str> = statuses
         .iter()
@@ -22,7 +26,6 @@ pub(super) async fn check(table: &Table, timeline: &Timeline, statuses: &[WriteS
     if written.is_empty() || table.write_action() != Action::DeltaCommit {
         return Ok(());
     }
-    let now = table.timeline().await?;
     let there: BTreeSet<&InstantTime> = compactions(&now).map(|instant| &instant.time).collect();
     for gone in timeline.pending(Action::Compaction).filter(|known| !there.contains(&known.time)) {
         if let Some(((partition, file_id), _)) = written.iter().find(|(_, on)| **on == gone.time.as_str()) {
@@ -46,6 +49,25 @@ pub(super) async fn check(table: &Table, timeline: &Timeline, statuses: &[WriteS
             if written.get(&group).is_some_and(|on| *on != new.time.as_str()) {
                 return Err(overtaken(new, "was planned", group.0, group.1));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Fails the round where a write that it rests on is taken back, or is about to be: its position with it.
+async fn check_standing(table: &Table, timeline: &Timeline, now: &Timeline) -> Result<()> {
+    let Some(newest) = timeline.last_completed_write() else { return Ok(()) };
+    let taken_back = |time: &InstantTime| Err(Error::TakenBack { instant: time.to_string() });
+    if !now.is_valid(&newest.time) {
+        return taken_back(&newest.time);
+    }
+    for rollback in now.pending(Action::Rollback).filter(|new| !timeline.instants.iter().any(|i| i.time == new.time)) {
+        let plan = table.storage.get_opt(&rollback.in_state(State::Requested).path()).await?.unwrap_or_default();
+        // Of one that cannot be read (yet) nobody knows.
+        let target = RollbackPlan::from_file(&plan).ok().and_then(|plan| plan.instant_to_rollback?.parse());
+        match target {
+            Some((target, _)) if !timeline.completed_writes().any(|write| write.time == target) => {}
+            _ => return taken_back(&newest.time),
         }
     }
     Ok(())

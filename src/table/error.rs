@@ -25,7 +25,8 @@ pub enum Error {
     #[error("table {path} has {key}={value}, which this program does not write yet: {hint}")]
     Unsupported { path: String, key: &'static str, value: String, hint: &'static str },
     #[error(
-        "table {path} has a restore pending at {instant}; let Hudi finish it (Spark: `CALL rollback_to_savepoint`) first"
+        "table {path} has a restore pending at {instant}; finish it first (`hudi-streamer restore`, or Spark: `CALL \
+         rollback_to_savepoint`)"
     )]
     RestorePending { path: String, instant: String },
     #[error(

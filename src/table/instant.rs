@@ -36,6 +36,13 @@ impl InstantTime {
         InstantTime(time.format("%Y%m%d%H%M%S%3f").to_string())
     }
 
+    /// So many milliseconds earlier; `None` where it is no date to the millisecond.
+    pub fn millis_before(&self, millis: u32) -> Option<InstantTime> {
+        let seconds = NaiveDateTime::parse_from_str(self.0.get(..14)?, "%Y%m%d%H%M%S").ok()?;
+        let time = seconds + TimeDelta::milliseconds(self.0.get(14..)?.parse().ok()?);
+        Some(InstantTime::of(time.checked_sub_signed(TimeDelta::milliseconds(millis.into()))?))
+    }
+
     /// The least instant that is greater: one millisecond later. Seconds-only instants stand for their last millisecond
     /// (`HoodieInstantTimeGenerator` 0.15).
     fn next(&self) -> InstantTime {
@@ -297,6 +304,19 @@ mod tests {
             let got = after(time(clock), [Some(&time(taken)), None]);
             assert_eq!(got.as_str(), want, "{name}");
             assert!(got > time(taken), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_instant_may_be_told_from_a_later_one() {
+        for (at, millis, want) in [
+            ("20261130011747741", 1, Some("20261130011747740")),
+            ("20260101000000000", 1, Some("20251231235959999")),
+            ("20261130011747741", 0, Some("20261130011747741")),
+            ("20261130011747", 1, None),
+            ("99999999999999999", 1, None),
+        ] {
+            assert_eq!(time(at).millis_before(millis).as_ref().map(InstantTime::as_str), want, "{at} - {millis}");
         }
     }
 

@@ -91,6 +91,11 @@ impl Timeline {
         self.at(time).iter().any(|i| i.action == Action::Savepoint)
     }
 
+    /// Whether there is anything at this time.
+    pub fn has(&self, time: &InstantTime) -> bool {
+        !self.at(time).is_empty()
+    }
+
     /// What was on the timeline at the time of `last`, later ones left out.
     pub fn until(&self, last: &InstantTime) -> Timeline {
         Timeline { instants: self.instants.iter().filter(|i| i.time <= *last).cloned().collect() }

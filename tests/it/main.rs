@@ -7,6 +7,7 @@
 mod support;
 
 mod archive;
+mod back;
 mod bad_input;
 mod bucket;
 mod checkpoint;

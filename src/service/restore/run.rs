@@ -4,8 +4,8 @@ use super::plan::{Restore, is_undone};
 use crate::service::lock::Held;
 use crate::service::rollback::{resume_undo, target_of, undo};
 use crate::service::{Error, Result};
-use crate::table::{self, Action, Instant, InstantInfo, InstantTime, RestoreMetadata, RestorePlan, RollbackMetadata};
-use crate::table::{State, Table, Timeline, TimelineRecord};
+use crate::table::{self, Action, Instant, InstantInfo, InstantTime, Markers, RestoreMetadata, RestorePlan};
+use crate::table::{RollbackMetadata, State, Table, Timeline, TimelineRecord};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ struct Run<'a> {
     table: &'a Table,
     to: &'a InstantTime,
     restore: InstantTime,
-    /// Instants for rollbacks, next one last.
+    /// Instants for rollbacks, the next one last; when they are used up, new ones are drawn.
     times: Vec<InstantTime>,
     done: Vec<(InstantInfo, RollbackMetadata)>,
 }
@@ -56,11 +56,11 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     async fn begin(table: &'a Table, planned: &'a Restore) -> Result<Run<'a>> {
         let timeline = table.timeline_as_it_is().await?;
-        let (restore, times) = match &planned.pending {
-            Some(pending) => (pending.time.clone(), Vec::new()),
+        let restore = match &planned.pending {
+            Some(pending) => pending.time.clone(),
             None => {
-                let mut times: Vec<InstantTime> = planned.undo.iter().map(|_| table.new_instant(&timeline)).collect();
-                times.reverse();
+                // Greater than the newest by a millisecond for each rollback, at least.
+                planned.undo.iter().for_each(|_| drop(table.new_instant(&timeline)));
                 let restore = table.new_instant(&timeline);
                 let plan = RestorePlan {
                     instants_to_rollback: planned.undo.iter().map(InstantInfo::from).collect(),
@@ -69,9 +69,10 @@ impl<'a> Run<'a> {
                 };
                 let requested = Instant::new(restore.clone(), Action::Restore, State::Requested);
                 table.create_instant(&requested, plan.to_file()).await?;
-                (restore, times)
+                restore
             }
         };
+        let times = times_before(&restore, &timeline, planned.undo.len());
         match table.mark_inflight(&restore, Action::Restore, Bytes::new()).await {
             Err(table::Error::InstantExists { .. }) => {}
             other => other?,
@@ -140,6 +141,16 @@ impl<'a> Run<'a> {
     }
 }
 
+/// Instants right before the restore's, the first one last, as far as they are free and greater than all others: also where a
+/// restore goes on that has died.
+fn times_before(restore: &InstantTime, timeline: &Timeline, count: usize) -> Vec<InstantTime> {
+    let others = timeline.instants.iter().filter(|i| i.time < *restore && i.action != Action::Rollback);
+    let newest = others.map(|i| &i.time).max();
+    let is_free = |time: &InstantTime| newest.is_none_or(|newest| time > newest) && !timeline.has(time);
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    (1..=count).map_while(|millis| restore.millis_before(millis)).filter(is_free).collect()
+}
+
 /// What rollbacks of a restore that died have done, in their order.
 async fn done_before(
     table: &Table,
@@ -171,6 +182,8 @@ async fn forget_rollbacks(table: &Table, to: &InstantTime, restore: Option<&Inst
     let floor = restore.or(newest_other);
     let stays = rollbacks.last().filter(|newest| Some(&newest.time) > floor && !newest.is_pending());
     for rollback in rollbacks.iter().filter(|rollback| Some(*rollback) != stays) {
+        // A restore that died may have left those of its rollback blocks.
+        Markers::new(&table.storage, &rollback.time).remove_all().await?;
         for state in [State::Inflight, State::Requested, State::Completed] {
             table.storage.delete(&rollback.in_state(state).path()).await?;
         }

@@ -7,7 +7,7 @@ use super::leftovers::{Leftovers, Scope};
 use super::{RolledBack, begin, check_nobody_needs_it, execute, is_clustering, planned, request, resume};
 use crate::service::Writers;
 use crate::service::lock::Held;
-use crate::table::{Action, Instant, InstantTime, Table, Timeline, keys};
+use crate::table::{Action, Instant, InstantTime, State, Table, Timeline, keys};
 
 /// Finishes rollbacks that somebody has begun, but those of compactions and clusterings, whose runners do.
 pub async fn finish_rollbacks(table: &Table) -> Result<Vec<RolledBack>> {
@@ -79,6 +79,12 @@ pub async fn rollback_newest(table: &Table, writers: &Writers, held: &Held, targ
     let leftovers = Leftovers::whole(table, &timeline, target, &target.time).await?;
     let time = table.new_instant(&timeline);
     request(table, &time, target, &leftovers).await?;
+    // A writer that does not see this plan before it commits is seen here.
+    let now = table.timeline().await?;
+    if let Err(e) = check_newest(table, &now, target).await {
+        table.storage.delete(&Instant::new(time, Action::Rollback, State::Requested).path()).await?;
+        return Err(e);
+    }
     Ok(execute(table, &time, target, Scope::Whole, &leftovers).await?.0)
 }
 
