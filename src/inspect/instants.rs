@@ -1,7 +1,9 @@
 //! What was done to a table, instant by instant: for `timeline`, and for what `show` tells of the last ones.
 
 use super::Result;
-use crate::table::{Action, CommitMetadata, CompactionPlan, Instant, RollbackMetadata, State, Table, TimelineRecord};
+use super::text::count;
+use crate::table::{Action, ArchivedInstant, CleanMetadata, CommitMetadata, CompactionPlan, Instant, RestoreMetadata};
+use crate::table::{RollbackMetadata, SavepointMetadata, State, Table, TimelineRecord};
 use chrono::{DateTime, SecondsFormat};
 use futures::stream::{StreamExt, TryStreamExt};
 use serde::Serialize;
@@ -30,6 +32,8 @@ pub(super) struct Entry {
     pub note: Option<String>,
     /// Why the instant's file cannot be read.
     pub unreadable: Option<String>,
+    /// It is on the archived timeline.
+    pub archived: bool,
     #[serde(skip)]
     pub completed_ms: Option<i64>,
     #[serde(skip)]
@@ -46,7 +50,8 @@ pub(super) struct Written {
     pub rows_written: u64,
     pub bytes_written: u64,
     pub files_written: u64,
-    pub partitions_written: u64,
+    /// The archived timeline is not asked for it.
+    pub partitions_written: Option<u64>,
 }
 
 /// When the files of the timeline were written, in epoch milliseconds, by name.
@@ -101,6 +106,7 @@ async fn entry(table: &Table, times: &Times, instant: &Instant) -> Result<Entry>
         written: None,
         note: None,
         unreadable: None,
+        archived: false,
         completed_ms: completed,
         begun_ms: begun,
     };
@@ -123,12 +129,26 @@ async fn read_into(entry: &mut Entry, table: &Table, instant: &Instant) -> crate
         Action::Compaction => {
             let plan: CompactionPlan = table.compaction_plan(instant).await?;
             let groups = plan.operations.map_or(0, |operations| operations.len() as u64);
-            entry.note = Some(format!("{} planned", super::text::count(groups, "file group")));
+            entry.note = Some(format!("{} planned", count(groups, "file group")));
         }
         Action::Rollback if is_done => {
-            if let Ok(metadata) = RollbackMetadata::from_file(&table.read_instant(instant).await?) {
-                entry.note = Some(format!("of {}", metadata.commits_rollback.join(", ")));
-            }
+            let metadata: RollbackMetadata = record(table, instant).await?;
+            entry.note = Some(format!("of {}", metadata.commits_rollback.join(", ")));
+        }
+        Action::Clean if is_done => {
+            let metadata: CleanMetadata = record(table, instant).await?;
+            let deleted = u64::try_from(metadata.total_files_deleted).unwrap_or(0);
+            entry.note = Some(format!("{} deleted", count(deleted, "file")));
+        }
+        Action::Savepoint if is_done => {
+            let metadata: SavepointMetadata = record(table, instant).await?;
+            let files = count(metadata.file_names().count() as u64, "file");
+            let why = [metadata.savepointed_by, metadata.comments].join(" ");
+            entry.note = Some(format!("{files} kept {why}").trim_end().to_string());
+        }
+        Action::Restore if is_done => {
+            let metadata: RestoreMetadata = record(table, instant).await?;
+            entry.note = Some(format!("{} undone", count(metadata.instants_to_rollback.len() as u64, "instant")));
         }
         Action::ReplaceCommit => {
             let plan = table.requested_replace(instant).await?.and_then(|plan| plan.clustering_plan);
@@ -136,7 +156,7 @@ async fn read_into(entry: &mut Entry, table: &Table, instant: &Instant) -> crate
                 let slices: usize =
                     plan.input_groups.into_iter().flatten().filter_map(|group| Some(group.slices?.len())).sum();
                 entry.operation = Some("CLUSTER".to_string());
-                entry.note = Some(format!("{} planned", super::text::count(slices as u64, "file group")));
+                entry.note = Some(format!("{} planned", count(slices as u64, "file group")));
             }
         }
         _ => {}
@@ -144,9 +164,15 @@ async fn read_into(entry: &mut Entry, table: &Table, instant: &Instant) -> crate
     Ok(())
 }
 
+async fn record<R: TimelineRecord>(table: &Table, instant: &Instant) -> crate::table::Result<R> {
+    let bytes = table.read_instant(instant).await?;
+    let path = table.storage.display(&instant.path());
+    R::from_file(&bytes).map_err(|why| crate::table::Error::TimelineFile { path, why })
+}
+
 fn replaced(metadata: &CommitMetadata) -> Option<String> {
     let groups: usize = metadata.partition_to_replace_file_ids.iter().flatten().map(|(_, ids)| ids.len()).sum();
-    (groups > 0).then(|| format!("{} replaced", super::text::count(groups as u64, "file group")))
+    (groups > 0).then(|| format!("{} replaced", count(groups as u64, "file group")))
 }
 
 impl Written {
@@ -159,7 +185,7 @@ impl Written {
             rows_written: sum(|s| s.num_writes),
             bytes_written: sum(|s| s.total_write_bytes),
             files_written: metadata.stats().filter(|s| s.path.is_some()).count() as u64,
-            partitions_written: metadata.partition_to_write_stats.len() as u64,
+            partitions_written: Some(metadata.partition_to_write_stats.len() as u64),
         }
     }
 }
@@ -175,6 +201,36 @@ fn state(state: State) -> &'static str {
 /// A time for scripts.
 pub(super) fn rfc3339(millis: i64) -> Option<String> {
     Some(DateTime::from_timestamp_millis(millis)?.to_rfc3339_opts(SecondsFormat::Millis, true))
+}
+
+impl From<ArchivedInstant> for Entry {
+    fn from(archived: ArchivedInstant) -> Entry {
+        let ArchivedInstant { instant, commit, .. } = archived;
+        let written = commit.as_ref().map(|commit| Written {
+            rows_inserted: commit.inserted,
+            rows_updated: commit.updated,
+            rows_deleted: commit.deleted,
+            rows_written: commit.rows,
+            bytes_written: commit.bytes,
+            files_written: commit.files,
+            partitions_written: None,
+        });
+        Entry {
+            instant: instant.time.to_string(),
+            action: instant.action.to_string(),
+            state: state(instant.state),
+            operation: commit.map(|commit| commit.operation_type),
+            begun_at: None,
+            completed_at: None,
+            took_ms: None,
+            written,
+            note: None,
+            unreadable: None,
+            archived: true,
+            completed_ms: None,
+            begun_ms: None,
+        }
+    }
 }
 
 impl Entry {

@@ -33,7 +33,9 @@ pub async fn run(config: &InspectConfig, command: &TableCommand, out: &mut (dyn 
     let table = open(config).await?;
     match command {
         TableCommand::Show => show::show(&table, config, out).await?,
-        TableCommand::Timeline { limit, .. } => timeline::timeline(&table, *limit, config.json, out).await?,
+        TableCommand::Timeline { limit, archived } => {
+            timeline::timeline(&table, *limit, *archived, config.json, out).await?;
+        }
         TableCommand::Files(command) => files::files(&table, config, command, out).await?,
         TableCommand::Verify(command) => return verify::verify(table, config, command, out).await,
         TableCommand::Checkpoint { .. } => {

@@ -154,8 +154,8 @@ struct Archived {
 }
 
 async fn archived(table: &Table) -> Result<Archived> {
-    let folder = table.properties.get(keys::ARCHIVE_FOLDER).unwrap_or("archived");
-    let files = table.storage.list(&format!(".hoodie/{folder}")).await?.files;
+    let mut files = table.storage.list(&table.archive_folder()).await?.files;
+    files.retain(|file| file.path.contains("commits_.archive."));
     let newest_ms = files.iter().map(|file| file.modified_ms).max();
     Ok(Archived { files: files.len(), bytes: files.iter().map(|file| file.size).sum(), newest_ms })
 }

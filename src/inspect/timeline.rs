@@ -3,7 +3,7 @@
 use super::instants::{Entry, Times, entries};
 use super::text::{self, Side::Left, Side::Right};
 use super::{Heading, Result, write};
-use crate::table::Table;
+use crate::table::{ArchivedInstant, Table};
 use serde::Serialize;
 use std::io::Write;
 
@@ -18,11 +18,26 @@ struct Shown {
     older_instants: usize,
 }
 
-pub(super) async fn timeline(table: &Table, limit: usize, json: bool, out: &mut (dyn Write + Send)) -> Result<()> {
+/// `archived`: go on with the archived timeline, where the active one has fewer than `limit`.
+pub(super) async fn timeline(
+    table: &Table,
+    limit: usize,
+    archived: bool,
+    json: bool,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
     let timeline = table.timeline_as_it_is().await?;
     let times = Times::load(table).await?;
-    let instants = entries(table, &times, timeline.instants.iter().rev().take(limit)).await?;
+    let mut instants = entries(table, &times, timeline.instants.iter().rev().take(limit)).await?;
     let older_instants = timeline.instants.len() - instants.len();
+    let room = limit - instants.len();
+    if archived && room > 0 {
+        // An archiver that died has left some on both.
+        let both = timeline.instants.len();
+        let old = table.archived_timeline(room.saturating_add(both)).await?.into_iter().rev();
+        let is_active = |old: &ArchivedInstant| timeline.instants.iter().any(|i| i.time == old.instant.time);
+        instants.extend(old.filter(|old| !is_active(old)).take(room).map(Entry::from));
+    }
     let shown = Shown { heading: Heading::of(table), instants, older_instants };
     match json {
         true => super::write_json(out, &shown),
@@ -46,7 +61,7 @@ fn report(shown: &Shown, now_ms: i64) -> String {
         let said = entry.unreadable.as_ref().map(|_| "UNREADABLE".to_string());
         vec![
             entry.instant.clone(),
-            entry.action_and_state(),
+            entry.action_and_state() + if entry.archived { " (archived)" } else { "" },
             said.or(entry.operation.clone()).or(entry.note.clone()).unwrap_or_default(),
             written.map_or(String::new(), |w| w.rows_written.to_string()),
             written.map_or(String::new(), |w| text::size(w.bytes_written)),

@@ -3,7 +3,9 @@
 use super::super::Result;
 use super::expected::unreadable;
 use super::finding::{Findings, Kind};
-use crate::table::{Action, Instant, RestoreMetadata, RollbackMetadata, Table, TableProperties, TimelineRecord, keys};
+use crate::table::{
+    Action, CleanMetadata, Instant, RestoreMetadata, RollbackMetadata, Table, TableProperties, TimelineRecord, keys,
+};
 
 /// Of the table's own settings.
 const PROPERTIES: &str = ".hoodie/hoodie.properties";
@@ -19,6 +21,7 @@ pub(super) async fn check(table: &Table, findings: &mut Findings) -> Result<()> 
         }
         let wrong = match instant.action {
             Action::Rollback => reads::<RollbackMetadata>(table, instant, findings).await?,
+            Action::Clean => reads::<CleanMetadata>(table, instant, findings).await?,
             Action::Restore => reads::<RestoreMetadata>(table, instant, findings).await?,
             _ => None,
         };

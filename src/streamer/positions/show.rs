@@ -3,9 +3,10 @@
 use super::form::{Position, date};
 use super::{Held, Result, checkpoint, topic};
 use crate::config::PositionsConfig;
-use crate::table::{Instant, Table, Timeline};
+use crate::table::{CommitMetadata, Instant, Table, Timeline};
 use futures::stream::{StreamExt, TryStreamExt};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Timeline files read at a time.
 const READ_AHEAD: usize = 8;
@@ -33,6 +34,12 @@ pub(super) struct InForce {
     #[serde(flatten)]
     pub meaning: Meaning,
     pub instant: String,
+    /// RFC 3339: when that commit was completed, by its file's time.
+    pub committed_at: Option<String>,
+    /// Another writer has archived that commit.
+    pub archived: bool,
+    /// Every key of that commit that is about checkpoints, of other jobs on the table too.
+    pub keys: BTreeMap<String, String>,
     /// `deltastreamer.checkpoint.key`, read by Hudi 0.x.
     pub v1: Option<String>,
     /// `streamer.checkpoint.key.v2`, read first by Hudi 1.x and here.
@@ -113,10 +120,11 @@ pub(super) async fn show(config: &PositionsConfig, history: usize) -> Result<Sho
         None => None,
         Some(stored) => {
             let instant = timeline.write_at(&stored.instant);
-            let (v1, v2) = match instant {
-                Some(instant) => checkpoint::spellings(&table.commit_metadata(instant).await?),
-                None => (None, None),
+            let metadata = match instant {
+                Some(instant) => table.commit_metadata(instant).await?,
+                None => CommitMetadata::default(),
             };
+            let (v1, v2) = checkpoint::spellings(&metadata);
             Some(InForce {
                 meaning: match &stored.key {
                     Some(key) => Meaning::of(key, config).await,
@@ -124,6 +132,9 @@ pub(super) async fn show(config: &PositionsConfig, history: usize) -> Result<Sho
                 },
                 checkpoint: stored.key.clone(),
                 instant: stored.instant.to_string(),
+                committed_at: committed_at(table, instant).await?,
+                archived: stored.is_archived,
+                keys: metadata.extra_metadata.into_iter().filter(|(key, _)| key.contains("checkpoint")).collect(),
                 spellings_agree: v1 == v2,
                 v1,
                 v2,
@@ -143,6 +154,14 @@ pub(super) async fn show(config: &PositionsConfig, history: usize) -> Result<Sho
         older_commits: timeline.completed_writes().count() - entries.len(),
         history: entries,
     })
+}
+
+/// When the instant's file came to be.
+async fn committed_at(table: &Table, instant: Option<&Instant>) -> Result<Option<String>> {
+    let Some(instant) = instant else { return Ok(None) };
+    let files = table.storage.list(".hoodie").await?.files;
+    let file = files.into_iter().find(|file| file.path == instant.path());
+    Ok(file.and_then(|file| date(file.modified_ms)))
 }
 
 fn next_run(config: &PositionsConfig, held: &Held) -> NextRun {

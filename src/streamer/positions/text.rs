@@ -4,7 +4,7 @@ use super::form::{Position, date};
 use super::show::{Entry, InForce, Meaning, Shown};
 use super::topic::Partition;
 use crate::inspect::text::Side::{Left, Right};
-use crate::inspect::text::table;
+use crate::inspect::text::{span, table};
 use crate::source::kafka::Offsets;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -42,7 +42,19 @@ pub(super) fn report(shown: &Shown) -> String {
 fn in_force(position: &InForce, line: &mut impl FnMut(&str, &str)) {
     let date = position.meaning.time.as_deref().map(|time| format!(" = {time}")).unwrap_or_default();
     line("position", &format!("{}{date}", position.checkpoint.as_deref().unwrap_or("none, but a reset key")));
-    line("  held by", &position.instant);
+    let since = position.committed_at.as_deref().and_then(ago).map(|ago| format!(", completed {ago} ago"));
+    let archived = if position.archived { ", which another writer has archived" } else { "" };
+    line("  held by", &format!("{}{}{archived}", position.instant, since.unwrap_or_default()));
+    // Whoever shares the table with other jobs wants to see theirs, too.
+    let InForce { checkpoint, v1, v2, reset_key, ignore_key, .. } = position;
+    let told = [checkpoint, v1, v2, reset_key, ignore_key];
+    for (key, value) in position.keys.iter().filter(|(_, value)| !told.into_iter().flatten().any(|told| told == *value))
+    {
+        line("  besides", &format!("{key}={value}"));
+    }
+    if position.archived {
+        return;
+    }
     let spelled = match (&position.v1, &position.v2) {
         (Some(v1), Some(v2)) if v1 == v2 => "for Hudi 0.x and 1.x alike (V1, V2)".to_string(),
         (Some(v1), Some(v2)) => format!("differently for Hudi 0.x (V1: {v1}) and 1.x (V2: {v2}), which is taken here"),
@@ -56,6 +68,13 @@ fn in_force(position: &InForce, line: &mut impl FnMut(&str, &str)) {
             line("  counted", &format!("{flag} {key}, which does not count again"));
         }
     }
+}
+
+/// How long ago that was.
+fn ago(rfc3339: &str) -> Option<String> {
+    let then = chrono::DateTime::parse_from_rfc3339(rfc3339).ok()?;
+    let millis = chrono::Utc::now().signed_duration_since(then).num_milliseconds();
+    Some(span(u64::try_from(millis).unwrap_or(0)))
 }
 
 fn partitions(meaning: &Meaning, out: &mut String) {

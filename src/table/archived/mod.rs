@@ -87,7 +87,8 @@ impl Table {
         Ok(listing.files.into_iter().filter_map(file).collect())
     }
 
-    fn archive_folder(&self) -> String {
+    /// Relative to the table.
+    pub fn archive_folder(&self) -> String {
         match self.properties.get(keys::ARCHIVE_FOLDER).unwrap_or(DEFAULT_FOLDER) {
             "" => META_FOLDER.to_string(),
             name => in_folder(META_FOLDER, name),
