@@ -15,9 +15,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Error, Grip, Provider, Result};
-use crate::config::FileLockConfig;
+use crate::config::{FileLockConfig, StorageConfig};
 use crate::service::owner::{self, Owner};
 use crate::storage::{self, Storage};
+
+/// `FileSystemBasedLockProvider.LOCK_FILE_NAME`, and where it is as a rule.
+const PATH: &str = "lock";
+const FOLDER: &str = ".hoodie";
 
 /// Looks at a lock that another one has: as often as there is something to see for a person.
 const POLL: Duration = Duration::from_millis(500);
@@ -32,9 +36,8 @@ const MARGIN: u32 = 10;
 const OWNER: &str = "hudi-streamer owner ";
 
 pub(super) struct FileLock {
+    /// The folder of the file.
     storage: Storage,
-    /// Of the file, below the storage's root.
-    path: String,
     expire: Option<Duration>,
 }
 
@@ -49,7 +52,6 @@ struct LockInfo {
 
 struct FileGrip {
     storage: Storage,
-    path: String,
     content: Bytes,
     /// When it is no longer ours for sure.
     until: Option<Instant>,
@@ -60,31 +62,34 @@ struct FileGrip {
 
 impl FileLock {
     pub fn new(config: &FileLockConfig, storage: &Storage) -> Result<FileLock> {
-        let (storage, path) = match &config.folder {
-            None => (storage.clone(), ".hoodie/lock".to_string()),
-            Some(folder) => (Storage::open(folder)?, "lock".to_string()),
+        // A lock need not outlive a power cut.
+        let quick = StorageConfig { fsync: false, ..StorageConfig::default() };
+        let storage = match &config.folder {
+            Some(folder) => Storage::open_with(folder, &quick)?,
+            None if storage.is_local() => Storage::open_with(&storage.absolute(FOLDER), &quick)?,
+            None => storage.clone(),
         };
         if !storage.is_local() {
             return Err(Error::Unsuitable {
                 provider: "FileSystemBasedLockProvider",
-                table: storage.display(&path),
+                table: storage.display(""),
                 why: "Hudi's writers cannot create a file there without overwriting another's; use ZookeeperBasedLockProvider, \
                       or StorageBasedLockProvider (Hudi 1.0.2 and later)"
                     .into(),
             });
         }
-        Ok(FileLock { storage, path, expire: config.expire })
+        Ok(FileLock { storage, expire: config.expire })
     }
 
     pub fn name(&self) -> String {
-        self.storage.display(&self.path)
+        self.storage.display(PATH)
     }
 
     async fn take(&self, doing: &'static str) -> Result<Option<FileGrip>> {
         let owner = Owner::new();
         let content = content(&owner, doing);
         let begin = Instant::now();
-        match self.storage.create(&self.path, content.clone()).await {
+        match self.storage.create(PATH, content.clone()).await {
             Ok(()) => {}
             Err(storage::Error::AlreadyExists { .. }) => {
                 if !self.take_over(&content).await? {
@@ -94,22 +99,21 @@ impl FileLock {
             Err(error) => return Err(error.into()),
         }
         let until = self.expire.map(|expire| begin + (expire - expire / MARGIN));
-        let (storage, path) = (self.storage.clone(), self.path.clone());
-        let grip = FileGrip { storage, path, content, until, doing, released: false, _owner: owner };
+        let grip = FileGrip { storage: self.storage.clone(), content, until, doing, released: false, _owner: owner };
         tokio::time::sleep(SETTLE).await;
         Ok(grip.is_ours().await?.then_some(grip))
     }
 
     /// Puts our content in the place of a lock that was left behind.
     async fn take_over(&self, content: &Bytes) -> Result<bool> {
-        let Some(found) = self.storage.get_opt(&self.path).await? else { return Ok(false) };
+        let Some(found) = self.storage.get_opt(PATH).await? else { return Ok(false) };
         let dead = owner_of(&found).is_some_and(|owner| owner::is_alive(&owner) == Some(false));
-        let Some((_, age_ms)) = owner::silence(&self.storage, &self.path).await? else { return Ok(false) };
+        let Some((_, age_ms)) = owner::silence(&self.storage, PATH).await? else { return Ok(false) };
         let expired = self.expire.is_some_and(|expire| age_ms > expire.as_millis() as i64);
         if !dead && !expired {
             return Ok(false);
         }
-        let taken = owner::replace(&self.storage, &self.path, &found, content.clone()).await?;
+        let taken = owner::replace(&self.storage, PATH, &found, content.clone()).await?;
         if taken {
             tracing::warn!(
                 lock = self.name(),
@@ -124,8 +128,8 @@ impl FileLock {
     }
 
     async fn holder(&self) -> Result<String> {
-        let Some(found) = self.storage.get_opt(&self.path).await? else { return Ok("it is free again".into()) };
-        let age_ms = owner::silence(&self.storage, &self.path).await?.map_or(0, |(_, age_ms)| age_ms);
+        let Some(found) = self.storage.get_opt(PATH).await? else { return Ok("it is free again".into()) };
+        let age_ms = owner::silence(&self.storage, PATH).await?.map_or(0, |(_, age_ms)| age_ms);
         Ok(format!(
             "{} has it for {} s; if it is dead, remove the file (hoodie.write.lock.filesystem.expire would have it taken over \
              after that many minutes)",
@@ -153,11 +157,11 @@ impl Provider for FileLock {
 
 impl FileGrip {
     async fn is_ours(&self) -> Result<bool> {
-        Ok(self.storage.get_opt(&self.path).await?.is_some_and(|found| found == self.content))
+        Ok(self.storage.get_opt(PATH).await?.is_some_and(|found| found == self.content))
     }
 
     fn lost(&self, why: &str) -> Error {
-        Error::Lost { doing: self.doing, lock: self.storage.display(&self.path), why: why.into() }
+        Error::Lost { doing: self.doing, lock: self.storage.display(PATH), why: why.into() }
     }
 }
 
@@ -179,7 +183,7 @@ impl Grip for FileGrip {
     async fn release(mut self: Box<Self>) -> Result<()> {
         self.released = true;
         match self.is_ours().await? {
-            true => Ok(self.storage.delete(&self.path).await?),
+            true => Ok(self.storage.delete(PATH).await?),
             false => Err(self.lost("the file is gone, or another's")),
         }
     }
@@ -191,11 +195,11 @@ impl Drop for FileGrip {
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (storage, path, content) = (self.storage.clone(), self.path.clone(), self.content.clone());
+        let (storage, content) = (self.storage.clone(), self.content.clone());
         // Not done where the process ends first: the lock is then found to be a dead one's.
         runtime.spawn(async move {
-            if storage.get_opt(&path).await.is_ok_and(|found| found.is_some_and(|found| found == content)) {
-                let _ = storage.delete(&path).await;
+            if storage.get_opt(PATH).await.is_ok_and(|found| found.is_some_and(|found| found == content)) {
+                let _ = storage.delete(PATH).await;
             }
         });
     }
