@@ -12,7 +12,8 @@ use crate::service::{self, Writers};
 use crate::storage::Storage;
 use crate::table::base_file::Reader;
 use crate::table::{
-    self, Action, COPY_ON_WRITE, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline, TimelineZone,
+    self, Action, COPY_ON_WRITE, FileSystemView, MERGE_ON_READ, NewTable, Table, TableProperties, Timeline,
+    TimelineZone,
 };
 use arrow::array::Array;
 use std::time::Instant;
@@ -251,22 +252,32 @@ pub(super) async fn complex_single_key_prefixed(
     if config.keys.generator != KeyGeneratorClass::Complex {
         return Ok(false);
     }
+    let is_prefixed = |key: String| key.starts_with(&format!("{field}:"));
     for instant in timeline.completed_writes().rev() {
         let metadata = table.commit_metadata(instant).await?;
         for stat in metadata.partition_to_write_stats.values().flatten().filter(|s| s.num_writes > 0) {
             let Some(path) = stat.path.as_ref().filter(|p| p.ends_with(".parquet")) else { continue };
             // A cleaned file says nothing; the next may.
             let Some(size) = table.storage.size(path).await? else { continue };
-            let (storage, path) = (table.storage.clone(), path.clone());
-            let first = tokio::task::spawn_blocking(move || -> crate::table::Result<Option<String>> {
-                let keys = Reader::open(&storage, &path, size)?.record_keys()?;
-                Ok(keys.iter().find(|chunk| !chunk.is_empty()).map(|chunk| chunk.value(0).to_string()))
-            });
-            let first = first.await.map_err(|e| Error::Worker { what: "read a stored key", why: e.to_string() })??;
-            if let Some(key) = first {
-                return Ok(key.starts_with(&format!("{field}:")));
+            if let Some(key) = first_key(table, path.clone(), size).await? {
+                return Ok(is_prefixed(key));
             }
         }
     }
+    // The commits that wrote rows may all be archived.
+    for file in FileSystemView::load(table, timeline, None).await?.latest_base_files() {
+        if let Some(key) = first_key(table, file.path(), file.size).await? {
+            return Ok(is_prefixed(key));
+        }
+    }
     Ok(false)
+}
+
+async fn first_key(table: &Table, path: String, size: u64) -> Result<Option<String>> {
+    let storage = table.storage.clone();
+    let first = tokio::task::spawn_blocking(move || -> crate::table::Result<Option<String>> {
+        let keys = Reader::open(&storage, &path, size)?.record_keys()?;
+        Ok(keys.iter().find(|chunk| !chunk.is_empty()).map(|chunk| chunk.value(0).to_string()))
+    });
+    Ok(first.await.map_err(|e| Error::Worker { what: "read a stored key", why: e.to_string() })??)
 }

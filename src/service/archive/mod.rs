@@ -98,9 +98,14 @@ impl Archiver {
     async fn rules(&self, timeline: &Timeline) -> Result<Rules> {
         let earliest = earliest_to_retain(&self.table, self.retained, timeline);
         let (min, max) = rules::limits(&self.config, timeline, earliest.map(|instant| &instant.time));
-        let by_count = matches!(self.trigger.strategy, TriggerStrategy::NumCommits | TriggerStrategy::NumAndTime);
-        let counts = by_count && self.table.properties.is_merge_on_read();
-        let delta_commits = counts.then(|| usize::try_from(self.trigger.max_delta_commits).unwrap_or(usize::MAX));
+        let delta_commits = self.table.properties.is_merge_on_read().then(|| match self.trigger.strategy {
+            TriggerStrategy::NumCommits | TriggerStrategy::NumCommitsAfterLastRequest => {
+                usize::try_from(self.trigger.max_delta_commits).unwrap_or(usize::MAX)
+            }
+            // Time is counted from the last compaction. (Hudi archives it, and then counts from whatever is the oldest: where
+            // much is written, no compaction ever comes due.)
+            TriggerStrategy::TimeElapsed | TriggerStrategy::NumOrTime | TriggerStrategy::NumAndTime => usize::MAX,
+        });
         Ok(Rules {
             min,
             max,

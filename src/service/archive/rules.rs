@@ -10,7 +10,7 @@ pub(super) struct Rules {
     pub min: usize,
     pub max: usize,
     pub beyond_savepoint: bool,
-    /// Delta commits that the next compaction has to find to come due.
+    /// Delta commits that the next compaction has to find to come due; with fewer of them, the last one stays too.
     pub delta_commits: Option<usize>,
     pub replaced: Replaced,
     pub metadata: MetadataTable,

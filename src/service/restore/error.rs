@@ -40,6 +40,11 @@ pub enum Error {
     #[error("restore to savepoint {instant}: its file {file} in partition {partition:?} is gone; see what removed it")]
     SavepointFileGone { instant: String, partition: String, file: String },
     #[error(
+        "restore to savepoint {instant}: write {archived}, which is later, has been archived \
+         (hoodie.archive.beyond.savepoint=true), and cannot be taken back"
+    )]
+    ArchivedSince { instant: String, archived: String },
+    #[error(
         "restore to {instant}: the later savepoint {savepoint} would be lost; delete it first (hudi-streamer savepoint delete)"
     )]
     SavepointLater { instant: String, savepoint: String },
@@ -68,6 +73,7 @@ impl Error {
             Error::SavepointOvertaken { .. } => "service-savepoint-overtaken",
             Error::NoSuchSavepoint { .. } | Error::NoSavepoint { .. } => "service-savepoint-unknown",
             Error::SavepointFile { .. } => "service-savepoint-file",
+            Error::ArchivedSince { .. } => "service-restore-archived",
             Error::SavepointFileGone { .. } => "service-savepoint-file-gone",
             Error::SavepointLater { .. } => "service-restore-savepoint-later",
             Error::OtherRestore { .. } => "service-restore-other",

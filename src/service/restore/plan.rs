@@ -81,6 +81,12 @@ async fn check(
         }
     }
     if let Some(savepoint) = timeline.savepoints().find(|savepoint| savepoint.time == *to) {
+        let than = to.clone();
+        let later = table.find_archived(move |found| found.commit.is_some() && found.instant.time > than).await?;
+        if let Some(later) = later {
+            let archived = later.instant.time.to_string();
+            return Err(BackError::ArchivedSince { instant: to.to_string(), archived }.into());
+        }
         let kept = savepoint::read(table, savepoint).await?;
         if let Some((partition, file)) = savepoint::missing(table, &kept).await? {
             return Err(BackError::SavepointFileGone { instant: to.to_string(), partition, file }.into());

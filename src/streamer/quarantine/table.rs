@@ -88,7 +88,11 @@ pub(super) async fn write(
     let source = Arc::new(Kept { rows, checkpoint: checkpoint.to_string() });
     // A round that is asked to stop ends with its commit, and this is part of it.
     let tokens = Tokens { stop: cancel.clone(), cancel };
-    Streamer::over(config, source, SchemaProvider::of(provided), tokens, Metrics::off()).await?.sync_once().await?;
+    let mut streamer = Streamer::over(config, source, SchemaProvider::of(provided), tokens, Metrics::off()).await?;
+    streamer.sync_once().await?;
+    if let Err(e) = streamer.services_behind_commit().await {
+        tracing::warn!(code = e.code(), error = %e, "the error table's services failed; tried again with the next bad records");
+    }
     Ok(())
 }
 

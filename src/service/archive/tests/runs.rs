@@ -313,3 +313,25 @@ async fn spark_has_archived_and_we_go_on() {
             .all(|name| name.contains("20261130020044451") || name.contains("20261130020047555"))
     );
 }
+
+#[tokio::test]
+async fn each_trigger_of_compactions_finds_what_it_counts() {
+    use TriggerStrategy::*;
+    let (_folder, mut table) = table();
+    commits(&table, 1..=1).await;
+    for (strategy, on_read, on_write) in [
+        (NumCommits, Some(5), None),
+        (NumCommitsAfterLastRequest, Some(5), None),
+        (TimeElapsed, Some(usize::MAX), None),
+        (NumOrTime, Some(usize::MAX), None),
+        (NumAndTime, Some(usize::MAX), None),
+    ] {
+        for (properties, want) in [(crate::write::testing::merge_on_read(), on_read), (Default::default(), on_write)] {
+            table.properties = properties;
+            let mut archiver = archiver(&table, 1, 2);
+            archiver.trigger.strategy = strategy;
+            let timeline = table.timeline().await.expect("a timeline");
+            assert_eq!(archiver.rules(&timeline).await.expect("rules").delta_commits, want, "{strategy:?}");
+        }
+    }
+}
