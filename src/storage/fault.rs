@@ -13,7 +13,7 @@ struct Fault {
 
 /// A testing aid: with `HUDI_STREAMER_FAULT=name[:n]` in the environment the process kills itself, as `kill -9` would,
 /// when it passes the point of that name for the n-th time (the first by default). Points: `before-inflight`,
-/// `while-writing`, `in-log-block`, `after-quarantine`, `before-complete`, `after-complete`; of a compaction `after-plan`,
+/// `while-writing`, `in-log-block`, `after-quarantine`, `before-complete`, `under-lock`, `after-complete`; of a compaction `after-plan`,
 /// `in-compaction`, `before-compaction-complete`, `after-compaction-complete`; of archiving `in-archive`,
 /// `after-archive-file`, `in-archive-deletes`. With `stop:` before the name it stops there, as by `kill -STOP`, until it is
 /// continued. Without the variable it costs one load.

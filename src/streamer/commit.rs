@@ -235,6 +235,7 @@ impl Streamer {
         overtaken::check(table, &context.timeline, statuses).await?;
         open.check_alive().await?;
         held.check().await.map_err(service::Error::from)?;
+        fault_point("under-lock");
         table.complete(&open.time, open.action, metadata.to_json()).await?;
         undo::release(held).await;
         Ok(())

@@ -7,7 +7,7 @@
 use crate::config::HeartbeatConfig;
 use crate::service::owner::{GIVEN_UP, Owner, is_alive};
 use crate::service::{Error, Result};
-use crate::storage::Storage;
+use crate::storage::{self, Storage};
 use crate::table::{InstantTime, Timeline};
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,21 +52,25 @@ impl Beat {
 }
 
 impl Heartbeat {
-    /// The first beat is written before anything of the instant is. `lost` is cancelled once the writer counts as dead.
+    /// The first beat is written before anything of the instant is. `lost` is cancelled once the writer counts as dead. `None`:
+    /// the instant is somebody else's.
     pub(super) async fn begin(
         storage: &Storage,
         instant: &InstantTime,
         config: &HeartbeatConfig,
         lost: CancellationToken,
-    ) -> Result<Heartbeat> {
+    ) -> Result<Option<Heartbeat>> {
         let owner = Owner::new();
         let content = owner.text();
         let last = Mutex::new(Beat::now());
         let (storage, instant) = (storage.clone(), instant.clone());
         let pulse = Arc::new(Pulse { storage, instant, content, tolerance: tolerance(config), last, lost });
-        pulse.storage.put(&path_of(&pulse.instant), pulse.content.clone()).await?;
+        match pulse.storage.create(&path_of(&pulse.instant), pulse.content.clone()).await {
+            Err(storage::Error::AlreadyExists { .. }) => return Ok(None),
+            created => created?,
+        }
         let beating = tokio::spawn(beat(pulse.clone(), config.interval));
-        Ok(Heartbeat { pulse, _owner: owner, beating })
+        Ok(Some(Heartbeat { pulse, _owner: owner, beating }))
     }
 
     /// Fails where others may take this writer for dead, and may have begun to roll it back: a beat that comes late brings
@@ -235,7 +239,8 @@ mod tests {
 
     async fn begin(storage: &Storage, config: &HeartbeatConfig) -> (Heartbeat, CancellationToken) {
         let lost = CancellationToken::new();
-        (Heartbeat::begin(storage, &instant(), config, lost.clone()).await.expect("begun"), lost)
+        let begun = Heartbeat::begin(storage, &instant(), config, lost.clone()).await.expect("begun");
+        (begun.expect("nobody else has it"), lost)
     }
 
     async fn life(storage: &Storage) -> Life {
@@ -248,6 +253,8 @@ mod tests {
         assert_eq!(life(&storage).await, Life::None);
         let (heartbeat, _) = begin(&storage, &CONFIG).await;
         assert!(matches!(life(&storage).await, Life::Alive { silent_ms } if silent_ms < 60_000));
+        let second = Heartbeat::begin(&storage, &instant(), &CONFIG, CancellationToken::new()).await.expect("looked");
+        assert!(second.is_none(), "the instant is the first one's");
         heartbeat.check().await.expect("alive");
         heartbeat.end().await.expect("ended");
         assert_eq!(life(&storage).await, Life::None);
@@ -276,7 +283,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_dead_of_this_machine_are_known_at_once_and_others_by_their_silence() {
-        let (_folder, storage) = storage();
+        let (folder, storage) = storage();
         let (heartbeat, _) = begin(&storage, &CONFIG).await;
         // As if the process had ended since: no process has this start.
         let place = String::from_utf8_lossy(&heartbeat.pulse.content).into_owned();
@@ -286,10 +293,9 @@ mod tests {
         // Hudi's, of which nothing is known but its time.
         storage.put(&path_of(&instant()), Bytes::new()).await.expect("put");
         assert!(matches!(life(&storage).await, Life::Alive { .. }));
-        let none = HeartbeatConfig { tolerable_misses: 0, ..CONFIG };
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        let lives = Lives::look(&storage, &none).await.expect("looked");
-        assert_eq!(lives.of(&instant()).await.expect("a life"), Life::Expired);
+        let file = std::fs::File::options().write(true).open(folder.path().join(path_of(&instant()))).expect("opened");
+        file.set_modified(SystemTime::now() - Duration::from_secs(121)).expect("set");
+        assert_eq!(life(&storage).await, Life::Expired);
     }
 
     #[tokio::test]

@@ -90,12 +90,14 @@ impl Writers {
         let action = table.write_action();
         for _ in 0..TRIES {
             let time = table.new_instant(&now);
-            let heartbeat = match self.failed_writes {
-                FailedWritesPolicy::Lazy => {
-                    Some(Heartbeat::begin(&table.storage, &time, &self.heartbeat, cancel.clone()).await?)
+            let mut heartbeat = None;
+            if self.failed_writes == FailedWritesPolicy::Lazy {
+                heartbeat = Heartbeat::begin(&table.storage, &time, &self.heartbeat, cancel.clone()).await?;
+                if heartbeat.is_none() {
+                    now = table.timeline().await?;
+                    continue;
                 }
-                FailedWritesPolicy::Eager | FailedWritesPolicy::Never => None,
-            };
+            }
             held.check().await?;
             match table.request(&time, action).await {
                 Ok(()) => {
@@ -108,13 +110,14 @@ impl Writers {
                     }
                     return Ok(write);
                 }
-                // The heartbeat's file is that of whoever has it: his next beat makes it his own again.
-                Err(table::Error::InstantExists { .. }) => now = table.timeline().await?,
                 Err(e) => {
                     if let Some(heartbeat) = heartbeat {
                         heartbeat.end().await?;
                     }
-                    return Err(e.into());
+                    match e {
+                        table::Error::InstantExists { .. } => now = table.timeline().await?,
+                        e => return Err(e.into()),
+                    }
                 }
             }
         }

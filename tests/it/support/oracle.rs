@@ -121,6 +121,20 @@ impl Oracle {
         self.make_instant(vec!["write", table, "--op", op, "--input", rows], conf)
     }
 
+    /// As [`Oracle::write`] of a table that others write too; `None`: one of them was in the way.
+    pub fn tries_to_write(&mut self, table: &str, op: &str, rows: &Path, conf: &[&str]) -> Option<String> {
+        let rows = rows.to_str().expect("test paths are UTF-8");
+        let mut argv = vec!["write", table, "--op", op, "--input", rows, "--hudi", self.reader.0];
+        conf.iter().for_each(|setting| argv.extend(["--conf", setting]));
+        let (rc, out, err) = self.process.ask(&argv);
+        if rc != 0 {
+            println!("{:?} does not get through: {err}", self.reader);
+            return None;
+        }
+        let answer: Value = serde_json::from_str(&out).expect("a write answers with its instant");
+        Some(answer["instant"].as_str().expect("a write makes an instant").to_owned())
+    }
+
     /// As [`Oracle::write`], into a new table of `kind` (`cow`, `mor`) keyed by `id`, ordered by `ts`, not partitioned; `schema` is
     /// an Avro schema's file.
     #[track_caller]

@@ -106,33 +106,35 @@ fn writers_of_other_places_are_in_nobodys_way() {
 #[test]
 fn one_that_was_taken_for_dead_does_not_commit_when_it_wakes_up() {
     for table_type in TABLE_TYPES {
-        let writers = Writers::new(table_type);
-        let short = |call: Streamer| call.conf("hoodie.client.heartbeat.interval_in_ms", "300");
-        let mine = events(0..30, 2, "a");
-        let (mut model, a) = stopped(&writers, &events(0..30, 1, "old"), &mine, short);
-        let dead = writers.table.pending()[0].split('.').next().expect("an instant").to_string();
-        let rows = events(10..20, 3, "b");
-        for number in 1.. {
-            writers.feed("b", number, &rows);
-            short(writers.job("b")).run();
-            if writers.table.rollbacks() > 0 {
-                break;
-            }
-            assert!(number < 100, "nobody rolls it back");
+        for point in ["while-writing", "before-complete"] {
+            wakes_up_too_late(table_type, point);
         }
-        model.upsert(&writers.table.writes()[1], &rows);
-        for instant in &writers.table.writes()[1..] {
-            model.upsert(instant, &rows);
-        }
-        let run = goes_on(a);
-        assert_eq!(run.code, Some(1), "{run}");
-        assert!(run.stderr.contains("service-writer-expired") || run.stderr.contains("service-write-taken"), "{run}");
-        let left: Vec<_> =
-            writers.table.files().into_iter().filter(|f| f.contains(&format!("_{dead}.parquet"))).collect();
-        assert_eq!(left, Vec::<String>::new(), "it has written after it was rolled back");
-        writers.check_clean();
-        writers.check(&model);
     }
+}
+
+fn wakes_up_too_late(table_type: &'static str, point: &str) {
+    let writers = Writers::new(table_type);
+    let short = |call: Streamer| call.conf("hoodie.client.heartbeat.interval_in_ms", "300");
+    let mine = events(0..30, 2, "a");
+    let (mut model, a) = stopped_at(point, &writers, &events(0..30, 1, "old"), &mine, short);
+    let dead = writers.table.pending().pop().expect("an open write");
+    let rows = events(10..20, 3, "b");
+    for number in 1.. {
+        writers.feed("b", number, &rows);
+        short(writers.job("b")).run().ok();
+        if writers.table.rollbacks() > 0 {
+            break;
+        }
+        assert!(number < 100, "nobody rolls it back");
+    }
+    writers.table.writes()[1..].iter().for_each(|instant| model.upsert(instant, &rows));
+    let run = goes_on(a);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stderr.contains("service-writer-expired") || run.stderr.contains("service-write-taken"), "{run}");
+    let left: Vec<_> = writers.table.files().into_iter().filter(|f| f.contains(&format!("_{dead}.parquet"))).collect();
+    assert_eq!(left, Vec::<String>::new(), "{table_type}, {point}: it has written after it was rolled back");
+    writers.check_clean();
+    writers.check(&model);
 }
 
 #[test]

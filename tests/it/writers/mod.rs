@@ -12,7 +12,7 @@ const SCHEMA: &str = r#"{"type":"record","name":"event","fields":[
 const COLUMNS: [&str; 4] = ["id", "p", "ts", "v"];
 const BY_EVENT_TIME: &str = "org.apache.hudi.common.model.DefaultHoodieRecordPayload";
 /// A table and its writers: each has a folder of input, and a name for its checkpoints.
-struct Writers {
+pub struct Writers {
     scratch: Scratch,
     table: Table,
     lock: Vec<(String, String)>,
