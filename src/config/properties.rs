@@ -39,7 +39,11 @@ impl Parsed {
         }
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
-            Err(e) => return self.problem(format!("cannot read properties file {}: {e}{from}", path.display())),
+            Err(e) => {
+                let at = path.display();
+                let hint = if at.to_string().contains(":/") { "; it must be a local file: copy it here" } else { "" };
+                return self.problem(format!("cannot read properties file {at}: {e}{hint}{from}"));
+            }
         };
         open.push(path.to_path_buf());
         let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());

@@ -1,6 +1,6 @@
 //! What must never be printed: values of secret settings, and user info in URLs.
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
 /// Stands for a secret (Hudi: `SENSITIVE_INFO_MASKED`, `HoodieStreamer`).
@@ -58,7 +58,12 @@ fn mask_text(text: &str) -> String {
 
 /// A text without user info in its URLs.
 pub fn mask_urls(text: &str) -> String {
-    USER_INFO.replace_all(text, format!("${{scheme}}{MASK}@")).into_owned()
+    let masked = |found: &Captures| match &found["scheme"] {
+        // There it is the name of a container.
+        "abfs://" | "abfss://" | "wasb://" | "wasbs://" => found[0].to_owned(),
+        scheme => format!("{scheme}{MASK}@"),
+    };
+    USER_INFO.replace_all(text, masked).into_owned()
 }
 
 #[cfg(test)]
@@ -76,6 +81,7 @@ mod tests {
             ("hoodie.table.name", "trips", "trips"),
             ("url", "http://me:pw@host/x", "http://SENSITIVE_INFO_MASKED@host/x"),
             ("mail", "a@b", "a@b"),
+            ("path", "abfss://c@a.dfs.core.windows.net/x", "abfss://c@a.dfs.core.windows.net/x"),
             ("username", r#""me" password="x y";"#, r#""me" password=SENSITIVE_INFO_MASKED;"#),
             ("jdbc.url", "jdbc:x://h/d?token=abc&x=1", "jdbc:x://h/d?token=SENSITIVE_INFO_MASKED&x=1"),
             ("hoodie.streamer.transformer.sql", "SELECT password, x FROM <SRC>", "SELECT password, x FROM <SRC>"),

@@ -14,6 +14,9 @@ const LONGEST: usize = 300;
 static STATUS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"status code: (\d{3}[^:]*)").expect("a good pattern"));
 static CODE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"<Code>([^<]+)</Code>").expect("a good pattern"));
 static MESSAGE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"<Message>([^<]+)</Message>").expect("a good pattern"));
+static UNANSWERED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"Error performing \w+ (?:(\w+://[^/\s]+)\S*|REDACTED) in .*? - (.*)").expect("a good pattern")
+});
 static RETRIES: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"after (\d+) retries").expect("a good pattern"));
 
 pub(super) fn failed(error: Error) -> Cause {
@@ -57,7 +60,13 @@ fn told(text: &str) -> String {
             format!("the store answered {status}: {code}{message}")
         }
         (Some(status), None) => format!("the store answered {status}"),
-        (None, _) => text.to_owned(),
+        (None, _) => match UNANSWERED.captures(text) {
+            Some(found) => {
+                let server = found.get(1).map_or("the store", |server| server.as_str());
+                format!("no answer from {server}: {}", found[2].trim_start_matches("HTTP error: "))
+            }
+            None => text.to_owned(),
+        },
     };
     if let Some((end, _)) = told.char_indices().nth(LONGEST) {
         told.truncate(end);
@@ -132,6 +141,13 @@ mod tests {
                 format!("{server}403 Forbidden: {}", body("SignatureDoesNotMatch", "No"))
                     .replace("after 10 retries, ", ""),
                 "the store answered 403 Forbidden: SignatureDoesNotMatch: No; check the credentials and what they allow",
+                false,
+            ),
+            (
+                "Generic S3 error: Error performing GET http://h:1/b/k in 29ms, after 2 retries, max_retries: 2, \
+                 retry_timeout: 180s  - HTTP error: error sending request: tcp connect error: Connection refused"
+                    .to_owned(),
+                "no answer from http://h:1: error sending request: tcp connect error: Connection refused (tried 2 times more)",
                 false,
             ),
             ("something else".to_owned(), "something else", false),
