@@ -15,7 +15,7 @@ mod rollback;
 mod savepoint;
 
 pub use archive::{Archived, Archiver, Hold};
-pub use clean::{CleanMemory, Cleaner};
+pub use clean::{CleanMemory, CleanPreview, Cleaner};
 pub use compaction::{Compactor, Looked};
 pub use concurrency::{Conflicts, Inserted, OpenWrite, Writers};
 pub use restore::{Error as BackError, Restore, Restored, plan_restore, restore};

@@ -1,7 +1,7 @@
 //! `hudi-streamer clean|archive|savepoint|rollback|restore`: one service of a table, asked for by an operator.
 
-use super::{Error, Result, archive, back};
-use crate::config::{self, ServiceCommand, ServiceConfig, ServiceOptions, StorageConfig};
+use super::{Error, Result, archive, back, clean};
+use crate::config::{ServiceCommand, ServiceConfig, ServiceOptions, StorageConfig};
 use crate::service::Writers;
 use crate::storage::Storage;
 use crate::table::Table;
@@ -31,17 +31,12 @@ async fn answer(
     options: ServiceOptions,
 ) -> Result<Answer> {
     match command {
-        ServiceCommand::Clean => Err(not_done("clean")),
+        ServiceCommand::Clean => clean::command(config, table, writers, options).await,
         ServiceCommand::Archive => archive::command(config, table, options).await,
         ServiceCommand::Savepoint(command) => back::savepoint(table, writers, command, options).await,
         ServiceCommand::Rollback { instant } => back::rollback(table, writers, instant, options).await,
         ServiceCommand::Restore { instant } => back::restore(table, writers, instant, options).await,
     }
-}
-
-fn not_done(word: &str) -> Error {
-    let error = config::Error::new("config-unsupported", format!("{word} is not done yet"));
-    Error::Room(Box::new(error.into()))
 }
 
 /// The table of a command; `name` must be its own, where it is given.

@@ -9,6 +9,7 @@ mod archive;
 mod back;
 mod beside;
 mod checkpoint;
+mod clean;
 mod commands;
 mod commit;
 mod compact;

@@ -2,12 +2,11 @@
 //! Nothing of it undoes the commit.
 
 use super::beside::Beside;
+use super::clean::clean;
 use super::round::Streamer;
 use super::{Error, Result};
 use crate::config::CleanMode;
 use crate::observe::Metrics;
-use crate::service::Cleaner;
-use crate::table::{Action, Timeline};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -19,66 +18,6 @@ impl Streamer {
         self.archive_behind_commit().await?;
         self.compact_behind_commit().await
     }
-
-    async fn clean_behind_commit(&self) -> Result<()> {
-        let Some(cleaner) = self.cleaner(self.cancel.clone()) else { return Ok(()) };
-        self.metrics.stage("clean");
-        self.verdict(clean(cleaner, &self.metrics).await)
-    }
-
-    /// What a clean that died has left is finished by the first round, whether or not it has something to write. With a
-    /// metadata table it waits for a write, before which that is disabled.
-    pub(super) async fn finish_cleans(&self, timeline: &Timeline) {
-        let only_looks = self.config.run.dry_run || self.config.run.explain;
-        let Some(cleaner) = self.cleaner(self.cancel.clone()).filter(|_| !only_looks) else { return };
-        if timeline.pending(Action::Clean).next().is_none() || cleaner.table.has_metadata_table() {
-            return;
-        }
-        match cleaner.finish(timeline).await {
-            Ok(reports) => reports.iter().for_each(|report| report.emit(&self.metrics)),
-            Err(e) => {
-                tracing::warn!(code = e.code(), error = %e, "a pending clean cannot be finished; tried again behind the next commit");
-            }
-        }
-    }
-
-    /// `None`: the job does not clean, or there is no table yet.
-    fn cleaner(&self, cancel: CancellationToken) -> Option<Cleaner> {
-        let table = self.table.clone().filter(|_| self.config.clean.mode != CleanMode::Off)?;
-        Some(Cleaner {
-            table,
-            config: self.config.clean.clone(),
-            writers: self.writers.clone(),
-            alone: self.config.clean.mode == CleanMode::Inline && !self.writers.are_several(),
-            cancel,
-            memory: self.clean_memory.clone(),
-        })
-    }
-
-    /// Of a clean. What may pass by itself does not end a job that goes on.
-    fn verdict(&self, cleaned: Result<()>) -> Result<()> {
-        match cleaned {
-            Err(Error::Interrupted) => {
-                tracing::warn!("interrupted in a clean: the commit stands, and the next run goes on with its plan");
-                Ok(())
-            }
-            Err(e) => {
-                self.metrics.clean_failed(e.code());
-                if self.config.compaction.fails_the_job && !(self.config.run.continuous && e.is_retryable()) {
-                    return Err(Error::Clean { cause: Box::new(e) });
-                }
-                tracing::warn!(code = e.code(), error = %e, "the clean behind the commit failed; tried again behind the next one");
-                Ok(())
-            }
-            done => done,
-        }
-    }
-}
-
-async fn clean(cleaner: Cleaner, metrics: &Metrics) -> Result<()> {
-    let reports = cleaner.clean().await?;
-    reports.iter().for_each(|report| report.emit(metrics));
-    Ok(())
 }
 
 /// The services of a continuous job, some of them in tasks of their own.

@@ -20,6 +20,8 @@ pub(super) mod retain;
 mod since;
 mod slices;
 mod stored;
+#[cfg(test)]
+mod tests;
 
 pub use memory::CleanMemory;
 
@@ -56,6 +58,20 @@ impl Cleaner {
         Ok(reports)
     }
 
+    /// What [`Cleaner::clean`] would do now. (Files of pending plans are not looked at.)
+    pub async fn preview(&self) -> Result<CleanPreview> {
+        let timeline = self.table.timeline().await?;
+        let pending = timeline.pending(Action::Clean).map(|pending| pending.time.clone()).collect();
+        let without = Timeline {
+            instants: timeline.instants.into_iter().filter(|i| i.action != Action::Clean || !i.is_pending()).collect(),
+        };
+        let partitions = self.draft(&without).await?.map(|draft| draft.partitions).unwrap_or_default();
+        Ok(CleanPreview {
+            pending,
+            files: partitions.into_iter().map(|(partition, files)| (partition, files.there)).collect(),
+        })
+    }
+
     /// Executes every plan that is pending on `timeline`, oldest first.
     pub async fn finish(&self, timeline: &Timeline) -> Result<Vec<CleanReport>> {
         let mut reports = Vec::new();
@@ -66,6 +82,15 @@ impl Cleaner {
         }
         Ok(reports)
     }
+}
+
+/// What a clean would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CleanPreview {
+    /// Plans that would be finished first.
+    pub pending: Vec<InstantTime>,
+    /// By partition, names of files that a new plan would delete.
+    pub files: BTreeMap<String, Vec<String>>,
 }
 
 /// A plan on the timeline, and what of it is to be done.
