@@ -60,11 +60,12 @@ pub fn span(millis: u64) -> String {
     }
 }
 
-/// How long something took, in at most five characters: `7ms`, `1.2s`, `48s`, `12m`.
+/// How long something took, in at most five characters: `7ms`, `1.2s`, `48s`, `1m48s`, `12m`.
 pub fn took(millis: u64) -> String {
     match millis {
         0..=999 => format!("{millis}ms"),
         1_000..=9_949 => format!("{:.1}s", millis as f64 / 1000.0),
+        100_000..=599_999 => format!("{}m{:02}s", millis / 60_000, millis / 1000 % 60),
         _ => span(millis),
     }
 }
@@ -117,9 +118,15 @@ mod tests {
         ] {
             assert_eq!(span(millis), want, "{millis}");
         }
-        for (millis, want) in
-            [(7, "7ms"), (999, "999ms"), (1_000, "1.0s"), (9_949, "9.9s"), (9_950, "9s"), (120_000, "2m")]
-        {
+        for (millis, want) in [
+            (7, "7ms"),
+            (999, "999ms"),
+            (1_000, "1.0s"),
+            (9_949, "9.9s"),
+            (9_950, "9s"),
+            (108_000, "1m48s"),
+            (600_000, "10m"),
+        ] {
             assert_eq!(took(millis), want, "{millis}");
         }
         for (n, want) in [(0, "0"), (999, "999"), (1_000, "1 000"), (12_345_678, "12 345 678")] {
