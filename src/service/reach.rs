@@ -1,6 +1,6 @@
 //! Whether a table can be brought back to an earlier write: whether the files are still there that readers saw then.
 
-use super::{BackError, Result};
+use super::{BackError, Result, clean};
 use crate::table::{CommitMetadata, FileGroupId, FileSlice, FileSystemView, Instant, InstantTime, Table, Timeline};
 use futures::stream::{StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -40,10 +40,34 @@ pub(super) async fn view_at(
             FileSystemView::load_at(table, timeline, at, Some(&touched)).await?
         }
     };
-    match missing(&view, at, &later) {
-        None => Ok(view),
-        Some((partition, file_id)) => Err(BackError::Cleaned { instant: at.to_string(), partition, file_id }.into()),
+    if let Some((partition, file_id)) = missing(&view, at, &later) {
+        return Err(BackError::Cleaned { instant: at.to_string(), partition, file_id }.into());
     }
+    match about_to_go(table, timeline, names(&view)).await? {
+        None => Ok(view),
+        Some((clean, file)) => Err(BackError::CleanPending { instant: at.to_string(), clean, file }.into()),
+    }
+}
+
+fn names(view: &FileSystemView) -> impl Iterator<Item = String> {
+    view.partitions.values().flatten().flat_map(|slice| {
+        let base = slice.base_file.iter().map(|base| base.name.clone());
+        base.chain(slice.log_files.iter().map(|log| log.name.to_string()))
+    })
+}
+
+/// One of these files that a clean which is pending is going to delete, and the clean: ours spares what is needed by then,
+/// Spark's does not.
+pub(super) async fn about_to_go(
+    table: &Table,
+    timeline: &Timeline,
+    names: impl Iterator<Item = String>,
+) -> Result<Option<(String, String)>> {
+    let doomed = clean::doomed(table, timeline).await?;
+    if doomed.is_empty() {
+        return Ok(None);
+    }
+    Ok(names.into_iter().find_map(|name| Some((doomed.get(&name)?.to_string(), name))))
 }
 
 fn partitions(metadata: &CommitMetadata) -> impl Iterator<Item = &String> {

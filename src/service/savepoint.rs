@@ -38,10 +38,7 @@ pub async fn savepoints(table: &Table) -> Result<Vec<Savepoint>> {
 }
 
 pub(super) async fn read(table: &Table, instant: &Instant) -> Result<Savepoint> {
-    let bytes = table.read_instant(instant).await?;
-    let metadata = SavepointMetadata::from_file(&bytes)
-        .map_err(|why| BackError::SavepointFile { path: table.storage.display(&instant.path()), why })?;
-    Ok(Savepoint { instant: instant.time.clone(), metadata })
+    Ok(Savepoint { instant: instant.time.clone(), metadata: table.savepoint(instant).await? })
 }
 
 /// What a savepoint of `wanted`, or of the newest completed write, would keep. Nothing is written.
@@ -107,13 +104,19 @@ pub async fn create_savepoint(table: &Table, held: &Held, savepoint: &Savepoint)
         }
         other => other?,
     }
-    match missing(table, savepoint).await? {
-        None => Ok(()),
-        Some((partition, file)) => {
-            delete_files(table, &savepoint.instant).await?;
-            Err(BackError::SavepointOvertaken { instant: savepoint.instant.to_string(), partition, file }.into())
+    let instant = savepoint.instant.to_string();
+    let overtaken = match missing(table, savepoint).await? {
+        Some((partition, file)) => BackError::SavepointOvertaken { instant, partition, file },
+        None => {
+            let names = savepoint.metadata.file_names().cloned();
+            match reach::about_to_go(table, &table.timeline().await?, names).await? {
+                Some((clean, file)) => BackError::CleanPending { instant, clean, file },
+                None => return Ok(()),
+            }
         }
-    }
+    };
+    delete_files(table, &savepoint.instant).await?;
+    Err(overtaken.into())
 }
 
 /// A file of a savepoint that is not there, with its partition.

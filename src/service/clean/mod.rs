@@ -24,6 +24,7 @@ mod stored;
 mod tests;
 
 pub use memory::CleanMemory;
+pub(super) use stored::doomed;
 
 use super::{Result, Writers};
 use crate::config::CleanConfig;

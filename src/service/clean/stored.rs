@@ -4,10 +4,12 @@ use super::plan::Needs;
 use super::slices::Keep;
 use super::{Cleaner, Files, Job};
 use crate::service::{Error, Result};
-use crate::table::{CleanPlan, Instant, LogFileName, PartitionFiles, State, Table, Timeline, TimelineRecord};
+use crate::table::{
+    Action, CleanPlan, Instant, InstantTime, LogFileName, PartitionFiles, State, Table, Timeline, TimelineRecord,
+};
 use crate::table::{name_of, parse_base_file};
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// `None`: whoever was to write the plan has died before, and it is forgotten, as in Hudi.
 pub(super) async fn read(table: &Table, pending: &Instant) -> Result<Option<(CleanPlan, Bytes)>> {
@@ -33,6 +35,20 @@ pub(super) async fn read(table: &Table, pending: &Instant) -> Result<Option<(Cle
             Ok(None)
         }
     }
+}
+
+/// Names of the files that plans on `timeline` are going to delete, with the clean of each: whoever finishes them.
+pub(in crate::service) async fn doomed(table: &Table, timeline: &Timeline) -> Result<HashMap<String, InstantTime>> {
+    let mut doomed = HashMap::new();
+    for pending in timeline.pending(Action::Clean) {
+        for state in [State::Requested, State::Inflight] {
+            let content = table.storage.get_opt(&pending.in_state(state).path()).await?.unwrap_or_default();
+            // What cannot be read (yet) deletes nothing.
+            let names = CleanPlan::from_file(&content).and_then(|plan| names_of(&plan)).unwrap_or_default();
+            doomed.extend(names.into_values().flatten().map(|name| (name, pending.time.clone())));
+        }
+    }
+    Ok(doomed)
 }
 
 impl Cleaner {

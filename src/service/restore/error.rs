@@ -25,6 +25,11 @@ pub enum Error {
          cleaned"
     )]
     Cleaned { instant: String, partition: String, file_id: String },
+    #[error(
+        "bring the table back to {instant}: clean {clean} is pending, and is going to delete {file}, which was read then; let it \
+         end (hudi-streamer clean)"
+    )]
+    CleanPending { instant: String, clean: String, file: String },
     #[error("{table} has no completed write to make a savepoint of")]
     NothingToSave { table: String },
     #[error("{instant} has a savepoint already")]
@@ -35,8 +40,6 @@ pub enum Error {
     NoSuchSavepoint { instant: String, table: String },
     #[error("{table} has no savepoint; name the completed write to restore it to with --instant")]
     NoSavepoint { table: String },
-    #[error("read savepoint {path}: {why}; the file is not what Hudi writes there")]
-    SavepointFile { path: String, why: String },
     #[error("restore to savepoint {instant}: its file {file} in partition {partition:?} is gone; see what removed it")]
     SavepointFileGone { instant: String, partition: String, file: String },
     #[error(
@@ -68,11 +71,11 @@ impl Error {
             Error::CompactionPending { .. } => "service-rollback-compaction",
             Error::NoSuchWrite { .. } => "service-no-such-write",
             Error::Cleaned { .. } => "service-cleaned",
+            Error::CleanPending { .. } => "service-clean-pending",
             Error::NothingToSave { .. } => "service-savepoint-nothing",
             Error::SavepointExists { .. } => "service-savepoint-exists",
             Error::SavepointOvertaken { .. } => "service-savepoint-overtaken",
             Error::NoSuchSavepoint { .. } | Error::NoSavepoint { .. } => "service-savepoint-unknown",
-            Error::SavepointFile { .. } => "service-savepoint-file",
             Error::ArchivedSince { .. } => "service-restore-archived",
             Error::SavepointFileGone { .. } => "service-savepoint-file-gone",
             Error::SavepointLater { .. } => "service-restore-savepoint-later",

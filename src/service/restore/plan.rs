@@ -71,6 +71,14 @@ async fn check(
         let (path, instant) = (table.storage.display(""), instant.time.to_string());
         return Err(crate::table::Error::LogCompactionPending { path, instant }.into());
     }
+    // Where the first write of the timeline has a savepoint, others may have been archived after it.
+    if timeline.starts_after(to) {
+        let newest = table.find_archived(|found| found.instant.action.is_write()).await?;
+        if let Some(archived) = newest.filter(|found| found.instant.time > *to) {
+            let (instant, archived) = (to.to_string(), archived.instant.time.to_string());
+            return Err(BackError::ArchivedSince { instant, archived }.into());
+        }
+    }
     if let Some(later) = timeline.savepoints().find(|savepoint| savepoint.time > *to) {
         return Err(BackError::SavepointLater { instant: to.to_string(), savepoint: later.time.to_string() }.into());
     }
@@ -81,12 +89,6 @@ async fn check(
         }
     }
     if let Some(savepoint) = timeline.savepoints().find(|savepoint| savepoint.time == *to) {
-        let than = to.clone();
-        let later = table.find_archived(move |found| found.commit.is_some() && found.instant.time > than).await?;
-        if let Some(later) = later {
-            let archived = later.instant.time.to_string();
-            return Err(BackError::ArchivedSince { instant: to.to_string(), archived }.into());
-        }
         let kept = savepoint::read(table, savepoint).await?;
         if let Some((partition, file)) = savepoint::missing(table, &kept).await? {
             return Err(BackError::SavepointFileGone { instant: to.to_string(), partition, file }.into());

@@ -196,6 +196,22 @@ impl Oracle {
         rc == 0
     }
 
+    /// Has Spark do something about an instant: `savepoint`, `restore` (to one), `rollback`.
+    #[track_caller]
+    pub fn at_instant(&mut self, table: &str, action: &str, instant: &str) {
+        self.ask(&[
+            "run",
+            table,
+            action,
+            "--instant",
+            instant,
+            "--hudi",
+            self.reader.0,
+            "--conf",
+            "hoodie.metadata.enable=false",
+        ]);
+    }
+
     /// Fails on anything that Hudi's own classes find wrong in the table's files. Equal keys are let pass on demand:
     /// plain inserts may make them.
     #[track_caller]

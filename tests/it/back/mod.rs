@@ -1,5 +1,7 @@
 //! Ways back to an earlier write: savepoints, rollback of the newest write, restore; and jobs that go on afterwards.
 
+mod peers;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
