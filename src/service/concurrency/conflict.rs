@@ -32,7 +32,7 @@ impl Conflicts<'_> {
     /// Under the lock, with the timeline as it is now: fails where the write must not be committed, and is to be done again.
     pub async fn check(&self, now: &Timeline) -> Result<()> {
         self.check_still_open(now).await?;
-        check_history(self.instant, self.based_on, now)?;
+        check_history(self.instant, self.based_on, now, &self.undone_since(now).await?)?;
         let written = Written::of(&self.stats, self.index.buckets.is_some());
         let mut others = Vec::new();
         for instant in completed_since(self.based_on, now) {
@@ -77,6 +77,19 @@ impl Conflicts<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What was open when the write began and was rolled back since.
+    async fn undone_since(&self, now: &Timeline) -> Result<BTreeSet<String>> {
+        let known: BTreeSet<&InstantTime> =
+            completed(self.based_on, Action::Rollback).map(|rollback| &rollback.time).collect();
+        let mut undone = BTreeSet::new();
+        for rollback in completed(now, Action::Rollback).filter(|rollback| !known.contains(&rollback.time)) {
+            let plan = self.table.storage.get_opt(&rollback.in_state(State::Requested).path()).await?;
+            let plan = plan.and_then(|plan| RollbackPlan::from_file(&plan).ok());
+            undone.extend(plan.and_then(|plan| plan.instant_to_rollback).map(|target| target.commit_time));
+        }
+        Ok(undone)
     }
 
     fn conflict(&self, other: &Instant, what: String) -> Error {
@@ -157,7 +170,7 @@ fn pending_clustering_since<'a>(before: &Timeline, now: &'a Timeline) -> impl It
 }
 
 /// Whether what the write is based on is still so, and all that came since can be seen.
-fn check_history(own: &InstantTime, before: &Timeline, now: &Timeline) -> Result<()> {
+fn check_history(own: &InstantTime, before: &Timeline, now: &Timeline, undone: &BTreeSet<String>) -> Result<()> {
     let conflict = |other: &Instant, what: &str| Error::WriteConflict {
         instant: own.to_string(),
         other: other.time.to_string(),
@@ -183,6 +196,7 @@ fn check_history(own: &InstantTime, before: &Timeline, now: &Timeline) -> Result
     let lost = before
         .pending_writes()
         .chain(newest)
+        .filter(|write| !undone.contains(write.time.as_str()))
         .find(|write| write.time < start.time && now.write_at(&write.time).is_none());
     match lost {
         Some(lost) => {

@@ -113,6 +113,7 @@ fn through_zookeeper(table_type: &'static str, kills: usize) {
         }
     }
     for (_, running) in running {
+        wait_for("the job to be up", || running.said().contains("merge rule in force"));
         running.signal("TERM");
         running.finish().ok();
     }
