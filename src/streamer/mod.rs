@@ -218,6 +218,7 @@ impl From<crate::service::Error> for Error {
     fn from(e: crate::service::Error) -> Error {
         match e {
             crate::service::Error::Write(e) => e.into(),
+            crate::service::Error::Lock(crate::service::lock::Error::GivenUp { .. }) => Error::Interrupted,
             e => Error::Room(Box::new(crate::Error::from(e))),
         }
     }

@@ -141,7 +141,8 @@ impl Streamer {
     ) -> Result<Streamer> {
         let table = open::open(&config).await?;
         let storage = Storage::open_with(&config.table.base_path, &config.storage)?;
-        let writers = Writers::open(&config.concurrency, &storage, &config.table.name)?;
+        let mut writers = Writers::open(&config.concurrency, &storage, &config.table.name)?;
+        writers.locks = writers.locks.until(tokens.cancel.clone());
         let (rule, origin) = open::merge_rule(&config, table.as_ref())?;
         tracing::info!(rule = ?rule.0, from = origin, "merge rule in force");
         Ok(Streamer {

@@ -88,18 +88,20 @@ impl FileLock {
     async fn take(&self, doing: &'static str) -> Result<Option<FileGrip>> {
         let owner = Owner::new();
         let content = content(&owner, doing);
-        let begin = Instant::now();
-        match self.storage.create(PATH, content.clone()).await {
+        let until = self.expire.map(|expire| Instant::now() + (expire - expire / MARGIN));
+        // From here on: a task that is dropped as it waits for the disk leaves no lock behind.
+        let storage = self.storage.clone();
+        let mut grip = FileGrip { storage, content, until, doing, released: false, _owner: owner };
+        match self.storage.create(PATH, grip.content.clone()).await {
             Ok(()) => {}
             Err(storage::Error::AlreadyExists { .. }) => {
-                if !self.take_over(&content).await? {
+                if !self.take_over(&grip.content).await? {
+                    grip.released = true;
                     return Ok(None);
                 }
             }
             Err(error) => return Err(error.into()),
         }
-        let until = self.expire.map(|expire| begin + (expire - expire / MARGIN));
-        let grip = FileGrip { storage: self.storage.clone(), content, until, doing, released: false, _owner: owner };
         tokio::time::sleep(SETTLE).await;
         Ok(grip.is_ours().await?.then_some(grip))
     }

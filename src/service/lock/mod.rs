@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{ConcurrencyConfig, LockConfig, LockProvider};
 use crate::storage::Storage;
@@ -34,9 +35,16 @@ use zookeeper::ZooKeeper;
 /// A wait that is longer than this is told, and then each time that as much has gone by.
 const LONG: Duration = Duration::from_secs(30);
 
+/// What must be undone when a job is interrupted needs the lock, too: one that is free is had within this.
+const LAST_CHANCE: Duration = Duration::from_secs(1);
+
 /// The lock of one table. Cheap to clone; nothing is connected to before the first lock.
 #[derive(Clone, Default)]
-pub struct Locks(Option<Arc<Lock>>);
+pub struct Locks {
+    lock: Option<Arc<Lock>>,
+    /// Waiting ends with it.
+    cancel: CancellationToken,
+}
 
 struct Lock {
     name: String,
@@ -85,6 +93,8 @@ pub enum Error {
          (hoodie.write.lock.client.num_retries): {holder}"
     )]
     NotObtained { doing: &'static str, lock: String, seconds: u64, tries: u32, holder: String },
+    #[error("{doing}: interrupted before lock {lock} was to be had")]
+    GivenUp { doing: &'static str, lock: String },
     #[error("{doing}: lock {lock} was lost while it was held: {why}; what was to be written under it is not")]
     Lost { doing: &'static str, lock: String, why: String },
     #[error("{doing} lock {lock}: {cause}")]
@@ -100,6 +110,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::NotObtained { .. } => "lock-not-obtained",
+            Error::GivenUp { .. } => "lock-given-up",
             Error::Lost { .. } => "lock-lost",
             Error::Failed { .. } => "lock-failed",
             Error::Unsuitable { .. } => "lock-provider-unsuitable",
@@ -111,7 +122,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::NotObtained { .. } | Error::Lost { .. } | Error::Failed { .. } => true,
-            Error::Unsuitable { .. } => false,
+            Error::GivenUp { .. } | Error::Unsuitable { .. } => false,
             Error::Storage(e) => e.is_retryable(),
         }
     }
@@ -123,7 +134,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Locks {
     /// Of a table that has one writer: every lock is had at once, and costs nothing.
     pub fn none() -> Locks {
-        Locks(None)
+        Locks::default()
+    }
+
+    /// That gives up waiting soon after `cancel` is cancelled.
+    pub fn until(self, cancel: CancellationToken) -> Locks {
+        Locks { cancel, ..self }
     }
 
     /// Of the table at the root of `storage`.
@@ -136,20 +152,28 @@ impl Locks {
             LockProvider::FileSystem(config) => of(FileLock::new(config, storage)?, FileLock::name),
             LockProvider::Storage(config) => of(ObjectLock::new(config, storage)?, ObjectLock::name),
         };
-        Ok(Locks(Some(Arc::new(Lock { local: Local::of(&table), name, config: config.clone(), provider }))))
+        let lock = Lock { local: Local::of(&table), name, config: config.clone(), provider };
+        Ok(Locks { lock: Some(Arc::new(lock)), cancel: CancellationToken::new() })
     }
 
     /// Whether there are other writers to keep out.
     pub fn are_shared(&self) -> bool {
-        self.0.is_some()
+        self.lock.is_some()
     }
 
     /// Waits for the lock. A task that holds it already waits in vain, and gets an error in the end.
     pub async fn lock(&self, doing: &'static str) -> Result<Held> {
-        match &self.0 {
-            None => Ok(Held { grip: None, _turn: None }),
-            Some(lock) => lock.lock(doing).await,
+        let Some(lock) = &self.lock else { return Ok(Held { grip: None, _turn: None }) };
+        tokio::select! {
+            biased;
+            held = lock.lock(doing) => held,
+            () = self.given_up() => Err(Error::GivenUp { doing, lock: lock.name.clone() }),
         }
+    }
+
+    async fn given_up(&self) {
+        self.cancel.cancelled().await;
+        tokio::time::sleep(LAST_CHANCE).await;
     }
 }
 
@@ -161,7 +185,7 @@ impl Lock {
     /// As Hudi's manager does (`LockManager`, 0.15): tries of a certain length with pauses between them.
     async fn lock(&self, doing: &'static str) -> Result<Held> {
         let begin = Instant::now();
-        let mut told = begin;
+        let mut told = None::<Instant>;
         let mut number = 1;
         loop {
             let answer = self.try_lock(doing).await;
@@ -179,8 +203,10 @@ impl Lock {
             if number > self.config.retries {
                 return Err(why);
             }
-            if told.elapsed() >= LONG {
-                told = Instant::now();
+            // What fails is told at once: it need not pass.
+            let failed = !matches!(why, Error::NotObtained { .. });
+            if told.map_or(failed || begin.elapsed() >= LONG, |told| told.elapsed() >= LONG) {
+                told = Some(Instant::now());
                 tracing::warn!(lock = self.name, doing, %why, "still waiting for the lock");
             }
             tokio::time::sleep(self.config.pause).await;

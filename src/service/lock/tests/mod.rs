@@ -215,7 +215,23 @@ async fn tries_are_made_as_often_as_the_manager_is_told() {
         let provider: Option<Box<dyn Provider>> = Some(Box::new(Stubborn(AtomicU32::new(refusals))));
         let config = LockConfig { retries, ..config(LockProvider::InProcess) };
         let lock = Lock { name: "x".into(), config, local: Local::default(), provider };
-        let got = Locks(Some(Arc::new(lock))).lock("commit").await.err().map(|e| e.code());
+        let locks = Locks { lock: Some(Arc::new(lock)), ..Locks::none() };
+        let got = locks.lock("commit").await.err().map(|e| e.code());
         assert_eq!(got, code, "{refusals} refusals, {retries} retries");
     }
+}
+
+#[tokio::test]
+async fn waiting_ends_when_the_job_does() {
+    let place = place();
+    let lock = LockConfig { wait: Duration::from_secs(600), ..config(LockProvider::InProcess) };
+    let locks = Locks::open(&writers(lock), &place.storage, "t").expect("a provider that suits local disks");
+    let held = locks.lock("commit 1").await.expect("free");
+    let ended = CancellationToken::new();
+    let waiting = locks.clone().until(ended.clone());
+    let waiting = tokio::spawn(async move { waiting.lock("commit 2").await.map(drop) });
+    ended.cancel();
+    assert_eq!(waiting.await.expect("no panic").expect_err("one has it").code(), "lock-given-up");
+    held.release().await.expect("ours");
+    drop(locks.until(ended).lock("commit 3").await.expect("what is free is had all the same"));
 }
