@@ -20,7 +20,7 @@
 //! | [`source`] | files and topics as Arrow, and the next checkpoint; knows no table |
 //! | [`transform`] | SQL over `<SRC>`, chained; knows no keys |
 //! | [`inspect`] | a table for a person who looks at it; writes nothing |
-//! | [`service`] | what keeps a table whole: rollback, compaction (later clean, archive); sees tables, never sources |
+//! | [`service`] | what keeps a table whole: rollback, compaction, cleaning, archival, restores, locks; sees tables, never sources |
 //! | [`sync`] | catalogs that learn of a commit (later Hive) |
 //! | [`mod@write`] | rows to file groups: small files, create and merge handles, write statuses |
 //! | [`index`] | which file group holds a key |

@@ -1,4 +1,5 @@
-//! What keeps a table whole: rollback of failed writes, compaction, locks (later cleaning, archival).
+//! What keeps a table whole: rollback of failed writes, compaction, cleaning, archival, ways back to an earlier write, and the
+//! lock of several writers.
 //!
 //! Sees tables and storage, never a source. Invariant: every service can be run again after a crash at any point.
 

@@ -185,4 +185,44 @@ mod tests {
         let failure = check(&table, &before, &written("f-1", BASE)).await.expect_err("it may be this one");
         assert!(failure.to_string().contains("its plan is gone"), "{failure}");
     }
+
+    #[tokio::test]
+    async fn a_round_that_rests_on_a_write_which_is_taken_back_is_done_again() {
+        let (folder, table) = table();
+        let write = Instant::new(InstantTime::parse(BASE).expect("digits"), Action::Commit, State::Completed);
+        let at = |time: &str, action, state| Instant::new(InstantTime::parse(time).expect("digits"), action, state);
+        let put = |instant: &Instant, content: bytes::Bytes| {
+            std::fs::create_dir_all(folder.path().join(".hoodie")).expect("made");
+            std::fs::write(folder.path().join(instant.path()), content).expect("written");
+        };
+        put(&write, "{}".into());
+        let timeline = table.timeline().await.expect("a timeline");
+        check(&table, &timeline, &[]).await.expect("it stands");
+
+        let rollback = at("20240103000000000", Action::Rollback, State::Requested);
+        for (of, taken_back) in [(BASE, true), (COMPACTION, false)] {
+            let target = crate::table::InstantInfo { commit_time: of.into(), action: "commit".into() };
+            let plan = RollbackPlan {
+                instant_to_rollback: Some(target),
+                rollback_requests: Some(Vec::new()),
+                version: Some(1),
+            };
+            put(&rollback, plan.to_file());
+            let found = check(&table, &timeline, &[]).await.err();
+            let code = found.as_ref().map(Error::code);
+            assert_eq!(code, taken_back.then_some("write-taken-back"), "a rollback of {of} is pending");
+            assert!(found.is_none_or(|e| e.is_retryable() && e.to_string().contains(BASE)));
+        }
+        put(&rollback, "".into());
+        check(&table, &timeline, &[]).await.expect_err("nobody knows of what it is");
+        std::fs::remove_file(folder.path().join(rollback.path())).expect("removed");
+
+        std::fs::remove_file(folder.path().join(write.path())).expect("taken back");
+        let gone = check(&table, &timeline, &[]).await.expect_err("gone");
+        assert_eq!(gone.code(), "write-taken-back");
+
+        put(&at("20240103000000000", Action::Restore, State::Requested), "".into());
+        let restoring = check(&table, &timeline, &[]).await.expect_err("being restored");
+        assert!(restoring.code() == "table-restore-pending" && restoring.is_retryable());
+    }
 }
