@@ -9,8 +9,6 @@ pub struct ArchiveConfig {
     pub min_commits: usize,
     /// `hoodie.keep.max.commits`: with more of them, the oldest are archived. Above `min_commits`.
     pub max_commits: usize,
-    /// `hoodie.archive.beyond.savepoint`: a savepoint keeps its own commit only, rather than all that came after it.
-    pub beyond_savepoint: bool,
     /// `hoodie.commits.archival.batch`: records of a block, each a state of an instant. Above 0.
     pub batch: usize,
     /// Bytes up to which the newest file of the archived timeline grows before another is begun

@@ -160,7 +160,6 @@ keys! {
     ARCHIVE_AUTOMATIC = "hoodie.archive.automatic", "true", "archive old instants behind commits";
     KEEP_MIN = "hoodie.keep.min.commits", "20", "completed commits that archiving leaves on the timeline, and as many cleans and rollbacks; more where the cleaner's settings ask for them";
     KEEP_MAX = "hoodie.keep.max.commits", "30", "with more of them the oldest are archived";
-    ARCHIVE_BEYOND_SAVEPOINT = "hoodie.archive.beyond.savepoint", "false", "archive what came after a savepoint, all but the savepointed commits";
     ARCHIVE_BATCH = "hoodie.commits.archival.batch", "10", "states of instants in a block of the archived timeline";
     ARCHIVE_MERGE = "hoodie.archive.merge.enable", "true", "write on in the newest file of the archived timeline while it is small; false, as in Hudi: a file each time";
     ARCHIVE_FILE_BYTES = "hoodie.archive.merge.small.file.limit.bytes", "4194304", "bytes up to which such a file grows (in Hudi 20971520)";
@@ -187,6 +186,11 @@ keys! {
 /// Keys that are accepted with the value we act by, and refused with any other: name, value, what to do.
 pub(super) const FIXED: &[(&str, &str, &str)] = &[
     ("hoodie.metadata.enable", "false", "the metadata table is not maintained yet"),
+    (
+        "hoodie.archive.beyond.savepoint",
+        "false",
+        "readers of Hudi 0.15 do not see rows that were written between a savepoint and the next commit that is left",
+    ),
     ("hoodie.archive.async", "false", "archiving follows each commit, or `hudi-streamer archive` does it"),
     ("hoodie.clean.trigger.strategy", "NUM_COMMITS", "a clean is due after hoodie.clean.max.commits"),
     ("hoodie.cleaner.delete.bootstrap.base.file", "false", "bootstrapped tables are not done"),

@@ -24,7 +24,6 @@ impl Loader<'_> {
             automatic: self.boolean(&keys::ARCHIVE_AUTOMATIC) && services,
             min_commits: min,
             max_commits: max,
-            beyond_savepoint: self.boolean(&keys::ARCHIVE_BEYOND_SAVEPOINT),
             batch: self.positive(&keys::ARCHIVE_BATCH, "a number of records"),
             file_bytes: if grows { file_bytes } else { 0 },
         }

@@ -109,7 +109,6 @@ impl Archiver {
         Ok(Rules {
             min,
             max,
-            beyond_savepoint: self.config.beyond_savepoint,
             delta_commits,
             replaced: self.replaced(timeline).await?,
             metadata: self.metadata_table().await?,

@@ -9,7 +9,6 @@ pub(super) struct Rules {
     /// Completed writes that stay, and with how many of them archiving begins; the same of cleans and of rollbacks.
     pub min: usize,
     pub max: usize,
-    pub beyond_savepoint: bool,
     /// Delta commits that the next compaction has to find to come due; with fewer of them, the last one stays too.
     pub delta_commits: Option<usize>,
     pub replaced: Replaced,
@@ -36,9 +35,7 @@ pub(super) enum MetadataTable {
 /// Why writes stay that are older than those to be kept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Hold {
-    #[error(
-        "savepoint {0} keeps all that came after it (hoodie.archive.beyond.savepoint=true keeps its own commit alone)"
-    )]
+    #[error("savepoint {0} keeps all that came after it")]
     Savepoint(InstantTime),
     #[error("{1} {0} is pending")]
     Pending(InstantTime, Action),
@@ -125,7 +122,6 @@ pub(super) fn choose(timeline: &Timeline, rules: &Rules) -> Chosen {
     for (time, hold) in bounds(timeline, rules) {
         chosen.stop_before(&time, hold);
     }
-    chosen.writes.retain(|write| !is_savepointed(timeline, write));
     chosen
 }
 
@@ -139,11 +135,10 @@ fn bounds(timeline: &Timeline, rules: &Rules) -> Vec<(InstantTime, Hold)> {
     let mut add = |time: &InstantTime, hold: Hold| bounds.push((time.clone(), hold));
     let savepoint = timeline.instants.iter().find(|instant| instant.action == Action::Savepoint);
     if let Some(Instant { time: savepoint, .. }) = savepoint {
-        if !rules.beyond_savepoint {
-            add(savepoint, Hold::Savepoint(savepoint.clone()));
-        }
-        // Readers take the first write without a savepoint for the start of the timeline: one must be there. (Hudi archives
-        // it too, and what is older is not seen any more.)
+        // Of what came after it, nothing: readers of Hudi 0.15 take the first write for the start of the timeline, and do not see
+        // what is archived behind that. (Hudi does so with hoodie.archive.beyond.savepoint=true.)
+        add(savepoint, Hold::Savepoint(savepoint.clone()));
+        // Its writers take the first one without a savepoint for the start: one must be there.
         if let Some(plain) = timeline.completed_writes().rfind(|write| !is_savepointed(timeline, write)) {
             add(&plain.time, Hold::Savepoint(savepoint.clone()));
         }

@@ -44,7 +44,7 @@ pub enum Error {
     SavepointFileGone { instant: String, partition: String, file: String },
     #[error(
         "restore to savepoint {instant}: write {archived}, which is later, has been archived \
-         (hoodie.archive.beyond.savepoint=true), and cannot be taken back"
+         (hoodie.archive.beyond.savepoint=true, by Spark), and cannot be taken back"
     )]
     ArchivedSince { instant: String, archived: String },
     #[error(

@@ -21,14 +21,7 @@ fn timeline(entries: &str) -> Timeline {
 }
 
 fn rules(min: usize, max: usize) -> Rules {
-    Rules {
-        min,
-        max,
-        beyond_savepoint: false,
-        delta_commits: None,
-        replaced: Replaced::Never,
-        metadata: MetadataTable::None,
-    }
+    Rules { min, max, delta_commits: None, replaced: Replaced::Never, metadata: MetadataTable::None }
 }
 
 /// Their numbers, with a letter for what they are.
@@ -40,7 +33,6 @@ fn names<'a>(instants: impl IntoIterator<Item = &'a Instant>) -> String {
 #[test]
 fn the_oldest_go_unless_something_holds_them() {
     let plain = rules(2, 4);
-    let beyond = Rules { beyond_savepoint: true, ..plain.clone() };
     let deltas = Rules { delta_commits: Some(3), ..plain.clone() };
     let cleaned = Rules { replaced: Replaced::Until(time(3)), ..plain.clone() };
     let with_metadata = |metadata| Rules { metadata, ..plain.clone() };
@@ -57,9 +49,7 @@ fn the_oldest_go_unless_something_holds_them() {
         ("a savepoint", &plain, "1 2 2.savepoint 3 4 5", "1", savepoint(2)),
         ("a savepoint in the making", &plain, "1 2 2.savepoint.inflight 3 4 5", "1", savepoint(2)),
         ("a savepoint of what stays anyway", &plain, "1 2 3 4 4.savepoint 5", "1 2 3", None),
-        ("beyond a savepoint", &beyond, "1 2 2.savepoint 3 4 5", "1 3", None),
         ("a write without a savepoint stays", &plain, "1 2 3 4 4.savepoint 5 5.savepoint", "1 2", savepoint(4)),
-        ("the same, beyond savepoints", &beyond, "1 2 3 4 4.savepoint 5 5.savepoint", "1 2", savepoint(4)),
         ("a pending write keeps the one before it", &plain, "1 2 3.inflight 4 5 6", "1", pending(3, Action::Commit)),
         ("a pending write before all", &plain, "1.inflight 2 3 4 5 6", "", pending(1, Action::Commit)),
         ("a pending write that is new", &plain, "1 2 3 4 5 6.inflight", "1 2 3", None),
@@ -119,7 +109,7 @@ fn cleans_and_rollbacks_are_counted_by_themselves() {
 }
 
 fn config(min_commits: usize, max_commits: usize) -> ArchiveConfig {
-    ArchiveConfig { automatic: true, min_commits, max_commits, beyond_savepoint: false, batch: 10, file_bytes: 0 }
+    ArchiveConfig { automatic: true, min_commits, max_commits, batch: 10, file_bytes: 0 }
 }
 
 #[test]
@@ -182,11 +172,10 @@ fn some_rules() -> impl Strategy<Value = Rules> {
         1 => Just(MetadataTable::NeverCompacted),
         2 => (0..24usize).prop_map(|n| MetadataTable::Compacted(time(n))),
     ];
-    let counts = (1..6usize, 1..4usize, any::<bool>(), proptest::option::of(1..6usize));
-    (counts, replaced, metadata).prop_map(|((min, more, beyond_savepoint, delta_commits), replaced, metadata)| Rules {
+    let counts = (1..6usize, 1..4usize, proptest::option::of(1..6usize));
+    (counts, replaced, metadata).prop_map(|((min, more, delta_commits), replaced, metadata)| Rules {
         min,
         max: min + more,
-        beyond_savepoint,
         delta_commits,
         replaced,
         metadata,
@@ -200,10 +189,7 @@ fn may_go(write: &Instant, timeline: &Timeline, rules: &Rules) -> bool {
     let newer = |other: &Instant| other.time > write.time;
     let is_savepointed = |write: &Instant| all.iter().any(|i| i.action == Action::Savepoint && i.time == write.time);
     let enough_stay = writes.len() > rules.max && writes.iter().filter(|w| newer(w)).count() >= rules.min;
-    let kept_by_savepoint = match rules.beyond_savepoint {
-        true => is_savepointed(write),
-        false => all.iter().any(|i| i.action == Action::Savepoint && i.time <= write.time),
-    };
+    let kept_by_savepoint = all.iter().any(|i| i.action == Action::Savepoint && i.time <= write.time);
     let a_start_stays = writes.iter().any(|w| newer(w) && !is_savepointed(w));
     let is_pending = |i: &&Instant| i.is_pending() && (i.action.is_write() || i.action == Action::Compaction);
     let before_all_pending = all.iter().filter(is_pending).all(|pending| {

@@ -15,14 +15,7 @@ fn time(number: u32) -> InstantTime {
 fn archiver(table: &Table, min_commits: usize, max_commits: usize) -> Archiver {
     Archiver {
         table: table.clone(),
-        config: ArchiveConfig {
-            automatic: true,
-            min_commits,
-            max_commits,
-            beyond_savepoint: false,
-            batch: 10,
-            file_bytes: 4 << 20,
-        },
+        config: ArchiveConfig { automatic: true, min_commits, max_commits, batch: 10, file_bytes: 4 << 20 },
         retained: CleanPolicy::KeepLatestFileVersions { versions: 1 },
         trigger: CompactionTrigger {
             strategy: TriggerStrategy::TimeElapsed,
