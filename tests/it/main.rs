@@ -11,6 +11,7 @@ mod back;
 mod bad_input;
 mod bucket;
 mod checkpoint;
+mod clean;
 mod cli;
 mod crash;
 mod demo;
