@@ -183,7 +183,7 @@ impl Storage {
         self.write("create", path, &bytes, self.backend.create(path, bytes.clone())).await
     }
 
-    /// A file's content and which one it is. `None` when the file does not exist. On object stores alone.
+    /// A file's content and which one it is. `None` when the file does not exist.
     pub async fn get_versioned(&self, path: &str) -> Result<Option<(Bytes, Version)>> {
         self.of_file("read", path)?;
         found(self.call(Call::Read, "read", path, self.backend.get_versioned(path)).await)
@@ -195,8 +195,9 @@ impl Storage {
     }
 
     /// Replaces a file's content if it is still `version`, atomically; [`Error::Conflict`] if it is another by now, or gone.
-    /// An answer that got lost does not turn a success into a conflict. On object stores alone: local disks do not know a
-    /// conditional replacement, and [`Error::Unsupported`] says so.
+    /// An answer that got lost does not turn a success into a conflict. Local disks know no conditional replacement: there
+    /// those who use this exclude each other, but not [`Storage::put`] (`flock(2)` of the folder; [`Error::Unsupported`] where
+    /// that cannot be had).
     pub async fn replace_if(&self, path: &str, bytes: Bytes, version: &Version) -> Result<Version> {
         self.write("replace", path, &bytes, self.backend.replace_if(path, bytes.clone(), version)).await
     }

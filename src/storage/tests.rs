@@ -122,7 +122,22 @@ async fn locations_for_plans_and_for_people() {
     let error = storage.get("../z").await.unwrap_err();
     assert_eq!(error.code(), "storage-bad-location");
     assert_eq!(storage.get("").await.unwrap_err().code(), "storage-bad-location");
-    assert_eq!(storage.get_versioned("x").await.unwrap_err().code(), "storage-unsupported");
+}
+
+#[tokio::test]
+async fn of_two_who_replace_what_they_have_both_read_one_does() {
+    let (_dir, storage) = temporary();
+    assert_eq!(storage.get_versioned("a").await.unwrap(), None);
+    storage.create("a", "0".into()).await.unwrap();
+    let (_, version) = storage.get_versioned("a").await.unwrap().unwrap();
+    let (one, two) =
+        tokio::join!(storage.replace_if("a", "0 1".into(), &version), storage.replace_if("a", "0 2".into(), &version));
+    let conflict = |replaced: &Result<Version>| matches!(replaced, Err(Error::Conflict { .. }));
+    let (won, text) = if conflict(&two) { (one, "0 1") } else { (two, "0 2") };
+    assert_eq!(storage.get("a").await.unwrap(), text);
+    storage.replace_if("a", "0 3".into(), &won.unwrap()).await.unwrap();
+    assert!(conflict(&storage.replace_if("b", "1".into(), &version).await), "it is gone");
+    assert_eq!(storage.names("").await.unwrap(), ["a"]);
 }
 
 fn with_fault(text: &str) -> (tempfile::TempDir, Storage) {

@@ -11,9 +11,9 @@ mod tests;
 mod upload;
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ use super::{Listing, Version};
 use durable::Durability;
 use upload::Staged;
 
-const NO_VERSIONS: Cause = Cause::Unsupported("local disks do not keep versions of a file: use an object store");
+const NO_VERSIONS: Cause = Cause::Unsupported("local disks do not keep versions of a new file: use an object store");
+const NO_LOCKS: Cause = Cause::Unsupported("this file system cannot lock a folder");
 
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -71,8 +72,14 @@ impl Backend for Disk {
         self.with(path, |path| Ok(fs::read(path)?.into())).await
     }
 
-    async fn get_versioned(&self, _: &str) -> Outcome<(Bytes, Version)> {
-        Err(NO_VERSIONS)
+    async fn get_versioned(&self, path: &str) -> Outcome<(Bytes, Version)> {
+        self.with(path, |path| {
+            let mut file = File::open(path)?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok((bytes.into(), version(&file.metadata()?)))
+        })
+        .await
     }
 
     async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Outcome<Vec<Bytes>> {
@@ -105,8 +112,25 @@ impl Backend for Disk {
         Err(NO_VERSIONS)
     }
 
-    async fn replace_if(&self, _: &str, _: Bytes, _: &Version) -> Outcome<Version> {
-        Err(NO_VERSIONS)
+    async fn replace_if(&self, path: &str, bytes: Bytes, expected: &Version) -> Outcome<Version> {
+        let (durability, expected) = (Arc::clone(&self.durability), expected.clone());
+        let replaced = self.with(path, move |path| {
+            let mut staged = Staged::begin(path, durability)?;
+            staged.write_all(&bytes)?;
+            // Those who replace take turns; the kernel ends the turn of one that dies.
+            let folder = File::open(path.parent().unwrap_or(path))?;
+            if folder.lock().is_err() {
+                return Ok(Err(NO_LOCKS));
+            }
+            match fs::symlink_metadata(path) {
+                Ok(now) if version(&now) == expected => {}
+                Err(e) if !is_missing(&e) => return Err(e),
+                _ => return Ok(Err(Cause::Conflict)),
+            }
+            staged.rename(path)?;
+            Ok(Ok(version(&fs::symlink_metadata(path)?)))
+        });
+        replaced.await?
     }
 
     async fn delete(&self, path: &str) -> Outcome<()> {
@@ -185,6 +209,12 @@ fn read(file: &File, range: Range<u64>) -> io::Result<Bytes> {
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
     file.read_exact_at(&mut bytes, range.start)?;
     Ok(bytes.into())
+}
+
+/// A file that was replaced is another one, or was written later.
+fn version(meta: &fs::Metadata) -> Version {
+    let tag = format!("{:x}-{:x}-{:x}-{:x}", meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len());
+    Version(object_store::UpdateVersion { e_tag: Some(tag), version: None })
 }
 
 fn is_missing(error: &io::Error) -> bool {

@@ -110,6 +110,26 @@ async fn the_newest_file_grows_while_it_is_small() {
 }
 
 #[tokio::test]
+async fn of_two_archivers_at_the_same_file_neither_loses_anything() {
+    let (_folder, path) = golden("v6_cow_part");
+    let table = open(&path).await;
+    archive(&table, u64::MAX, &commit(1)).await;
+    let mut ends = Vec::new();
+    for number in [2, 3] {
+        let mut records = ArchiveRecords::new(2);
+        commit(number).iter().for_each(|entry| records.push(&table, entry).expect("a record"));
+        ends.push((table.archive_tail(u64::MAX).await.expect("the end"), records));
+    }
+    let mut files = Vec::new();
+    for (mut tail, records) in ends {
+        files.push(tail.append(records).await.expect("archived"));
+    }
+    assert!(files[0].ends_with(".1_1-0-1") && files[1].ends_with(".2_1-0-1"), "{files:?}");
+    let want: Vec<String> = (1..=3).map(|number| format!("{number:0>17}.commit")).collect();
+    assert_eq!(instants(&table.archived_timeline(9).await.expect("read")), want);
+}
+
+#[tokio::test]
 async fn what_is_archived_twice_is_seen_once() {
     let (_folder, path) = golden("v6_cow_part");
     let table = open(&path).await;

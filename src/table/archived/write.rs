@@ -75,8 +75,7 @@ pub struct ArchiveTail {
 struct Last {
     path: String,
     bytes: Bytes,
-    /// `None` on a local disk, which knows none.
-    version: Option<Version>,
+    version: Version,
 }
 
 impl Table {
@@ -86,10 +85,7 @@ impl Table {
         let version = newest.as_ref().map_or(0, |file| file.version);
         let mut tail = ArchiveTail { table: self.clone(), version, last: None, file_bytes };
         if let Some(ArchiveFile { path, .. }) = newest.filter(|file| file.size <= LOOKED_INTO.max(file_bytes)) {
-            let read = match self.storage.is_local() {
-                true => self.storage.get_opt(&path).await?.map(|bytes| (bytes, None)),
-                false => self.storage.get_versioned(&path).await?.map(|(bytes, version)| (bytes, Some(version))),
-            };
+            let read = self.storage.get_versioned(&path).await?;
             tail.last = read.map(|(bytes, version)| Last { path, bytes, version });
         }
         Ok(tail)
@@ -123,18 +119,14 @@ impl ArchiveTail {
         let grows = |last: &Last| (last.bytes.len() + new.len()) as u64 <= self.file_bytes;
         if let Some(last) = self.last.take_if(|last| grows(last)) {
             let bytes = Bytes::from([&last.bytes[..], &new].concat());
-            let version = match &last.version {
-                None => storage.put(&last.path, bytes.clone()).await.map(|()| None),
-                Some(version) => storage.replace_if(&last.path, bytes.clone(), version).await.map(Some),
-            };
-            match version {
+            match storage.replace_if(&last.path, bytes.clone(), &last.version).await {
                 Ok(version) => {
                     let path = last.path;
                     self.last = Some(Last { path: path.clone(), bytes, version });
                     return Ok(path);
                 }
-                // Another archiver has written on there.
-                Err(storage::Error::Conflict { .. }) => {}
+                // Another archiver has written on there, or nobody can tell.
+                Err(storage::Error::Conflict { .. } | storage::Error::Unsupported { .. }) => {}
                 Err(e) => return Err(e.into()),
             }
         }
