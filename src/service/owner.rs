@@ -7,6 +7,9 @@ use crate::storage::{Error, Result, Storage};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
@@ -16,10 +19,14 @@ pub(super) const HEARTBEAT_EXPIRES_MS: i64 = 2 * 60_000;
 /// First word of one whose owner has given up: nobody need wait for it.
 pub(super) const GIVEN_UP: &str = "given-up";
 
+/// What the machine tells of its processes (`proc(5)`).
+const PROC: &str = "/proc";
+
 /// Ids of this process's owners that live: a file of this process that has none of them is left over.
 static LIVING: Mutex<BTreeSet<Uuid>> = Mutex::new(BTreeSet::new());
 
-/// Shown: `<boot> <process id space> <process id> <start time> <id>`, which nothing else has, on this machine or elsewhere.
+/// Shown: `<boot> <process id space> <process id> <start time> <id> <user>`, which nothing else has, on this machine or
+/// elsewhere.
 pub(super) struct Owner {
     process: String,
     id: Uuid,
@@ -43,7 +50,7 @@ impl Owner {
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.process, self.id)
+        write!(f, "{} {} {}", self.process, self.id, this_user())
     }
 }
 
@@ -56,7 +63,9 @@ impl Drop for Owner {
 /// Whether the owner of that text is at work. `None`: it is of another machine or container, of which nothing can be known
 /// from here.
 pub(super) fn is_alive(owner: &str) -> Option<bool> {
-    let [boot, space, process, start, id, ..] = owner.split(' ').collect::<Vec<_>>()[..] else { return None };
+    let [boot, space, process, start, id, ref user @ ..] = owner.split(' ').collect::<Vec<_>>()[..] else {
+        return None;
+    };
     if boot == GIVEN_UP {
         return Some(false);
     }
@@ -64,7 +73,11 @@ pub(super) fn is_alive(owner: &str) -> Option<bool> {
         return None;
     }
     let process = process.parse().ok()?;
-    let runs = started(process).is_some_and(|now| now.to_string() == start);
+    let runs = match seen_in(Path::new(PROC), process, user.first() == Some(&this_user().as_str())) {
+        Seen::Runs(now) => now.to_string() == start,
+        Seen::Gone => false,
+        Seen::Hidden => return None,
+    };
     Some(runs && (process != std::process::id() || is_living(id)))
 }
 
@@ -109,10 +122,16 @@ pub(super) async fn silence(storage: &Storage, path: &str) -> Result<Option<(i64
     Ok(file.map(|file| (file.modified_ms, now.saturating_sub(file.modified_ms))))
 }
 
+/// Whose processes we see in any case.
+fn this_user() -> String {
+    std::fs::metadata("/proc/self").map_or_else(|_| "-".to_string(), |me| me.uid().to_string())
+}
+
 fn this_process() -> String {
     let place = place().unwrap_or_else(|| "- -".to_string());
     let id = std::process::id();
-    format!("{place} {id} {}", started(id).unwrap_or_default())
+    let start = if let Seen::Runs(start) = seen_in(Path::new(PROC), id, true) { start } else { 0 };
+    format!("{place} {id} {start}")
 }
 
 /// This run of the machine, and the space that process ids are unique in.
@@ -122,10 +141,30 @@ fn place() -> Option<String> {
     Some(format!("{} {}", boot.trim(), space.to_str()?.replace(' ', "")))
 }
 
-/// When a living process started, in clock ticks since the machine did (`proc(5)`, field 22 of `stat`).
-fn started(process: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may hold anything; a zombie is dead.
+/// What this process can see of another one.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    /// When it started, in clock ticks since the machine did.
+    Runs(u64),
+    Gone,
+    /// `hidepid` keeps those of other users from us.
+    Hidden,
+}
+
+fn seen_in(proc: &Path, process: u32, is_ours: bool) -> Seen {
+    match std::fs::read_to_string(proc.join(process.to_string()).join("stat")) {
+        Ok(stat) => started(&stat).map_or(Seen::Gone, Seen::Runs),
+        Err(_) if is_ours => Seen::Gone,
+        Err(e) if e.kind() == ErrorKind::PermissionDenied => Seen::Hidden,
+        // Whether those of others are shown is told by the first process, which always runs.
+        Err(_) if std::fs::read_to_string(proc.join("1/stat")).is_err() => Seen::Hidden,
+        Err(_) => Seen::Gone,
+    }
+}
+
+/// Field 22 of `stat` (`proc(5)`); `None` of a zombie, which is dead.
+fn started(stat: &str) -> Option<u64> {
+    // The name, in brackets, may hold anything.
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
     if fields.next()? == "Z" {
@@ -157,5 +196,23 @@ mod tests {
         {
             assert_eq!(is_alive(unknown), None, "{why}");
         }
+    }
+
+    #[test]
+    fn one_that_cannot_be_seen_is_not_taken_for_dead() {
+        let proc = tempfile::tempdir().expect("a folder");
+        let process = |id: u32, state: &str| {
+            let folder = proc.path().join(id.to_string());
+            std::fs::create_dir_all(&folder).expect("a folder");
+            let stat = format!("{id} (a ) b) {state} {}77 0", "0 ".repeat(18));
+            std::fs::write(folder.join("stat"), stat).expect("a file");
+        };
+        process(8, "S");
+        process(7, "Z");
+        let seen = |process, is_ours| seen_in(proc.path(), process, is_ours);
+        assert_eq!((seen(8, false), seen(7, false)), (Seen::Runs(77), Seen::Gone), "a zombie is dead");
+        assert_eq!((seen(9, false), seen(9, true)), (Seen::Hidden, Seen::Gone), "not even the first one can be seen");
+        process(1, "S");
+        assert_eq!((seen(9, false), seen(9, true)), (Seen::Gone, Seen::Gone));
     }
 }
