@@ -100,6 +100,11 @@ impl CleanMemory {
         self.lock().look = Some(Arc::new(look));
     }
 
+    /// What was old then may be there still.
+    pub(super) fn forget_look(&self) {
+        self.lock().look = None;
+    }
+
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,6 @@
 //! A plan that is on the timeline already, ours or Hudi's, and what of it is still to be done.
 
+use super::memory::SAVEPOINTED;
 use super::plan::Needs;
 use super::slices::Keep;
 use super::{Cleaner, Files, Job};
@@ -9,7 +10,7 @@ use crate::table::{
 };
 use crate::table::{name_of, parse_base_file};
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// `None`: whoever was to write the plan has died before, and it is forgotten, as in Hudi.
 pub(super) async fn read(table: &Table, pending: &Instant) -> Result<Option<(CleanPlan, Bytes)>> {
@@ -55,7 +56,7 @@ impl Cleaner {
     /// Only partitions and names of files count, so that the table may have moved. Since the plan was made the table may have
     /// been restored, or got a savepoint: what somebody needs by now stays.
     pub(super) async fn stored_job(&self, timeline: &Timeline, pending: &Instant) -> Result<Option<Job>> {
-        let Some((plan, content)) = read(&self.table, pending).await? else { return Ok(None) };
+        let Some((mut plan, content)) = read(&self.table, pending).await? else { return Ok(None) };
         let path = self.table.storage.display(&pending.path());
         let planned = names_of(&plan).map_err(|why| Error::CleanPlan { path, why })?;
         let folders: Vec<String> = planned.keys().cloned().collect();
@@ -84,8 +85,21 @@ impl Cleaner {
                 files = spared,
                 "files that a pending clean was to delete are needed by now: they stay"
             );
+            spare_for_savepoints(&mut plan, timeline);
+            self.memory.forget_look();
         }
         Ok(Some(Job { time: pending.time.clone(), plan, content, partitions, is_resumed: true }))
+    }
+}
+
+/// Lets the clean say that it has spared files of these: the next one without them looks for what they have kept.
+fn spare_for_savepoints(plan: &mut CleanPlan, timeline: &Timeline) {
+    let extra = plan.extra_metadata.get_or_insert_default();
+    let planned = extra.remove(SAVEPOINTED).unwrap_or_default();
+    let mut savepoints: BTreeSet<&str> = planned.split(',').filter(|savepoint| !savepoint.is_empty()).collect();
+    savepoints.extend(timeline.savepoints().map(|savepoint| savepoint.time.as_str()));
+    if !savepoints.is_empty() {
+        extra.insert(SAVEPOINTED.to_string(), Vec::from_iter(savepoints).join(","));
     }
 }
 

@@ -353,6 +353,31 @@ async fn a_plan_deletes_nothing_that_is_needed_by_now() {
 }
 
 #[tokio::test]
+async fn what_a_savepoint_has_saved_from_a_plan_goes_once_that_is_gone() {
+    let fake = Fake::new();
+    for number in [1, 2] {
+        fake.commit(number, &["p/a", "q/b"]);
+    }
+    for number in [3, 4, 5] {
+        fake.commit(number, &["p/a"]);
+    }
+    let job = fake.cleaner(COMMITS);
+    job.cancel.cancel();
+    job.clean().await.expect_err("it is interrupted behind its plan");
+    let savepoint = fake.savepoint(1, "q", &[base("b", 1)]);
+    let job = Cleaner { cancel: CancellationToken::new(), ..job };
+    assert_eq!(clean(&job).await, 2, "p/a@1 and @2");
+    assert!(fake.data().contains(&"q/b@1".to_string()));
+    assert_eq!(fake.last_clean().await.extra_metadata, Some([(memory::SAVEPOINTED.to_string(), time(1))].into()));
+    fake.table.storage.delete(&savepoint.path()).await.expect("deleted");
+    fake.commit(7, &["p/a"]);
+    for cleaner in [job, fake.cleaner(COMMITS)] {
+        let planned = cleaner.preview().await.expect("a look").files;
+        assert_eq!(planned.get("q"), Some(&vec![base("b", 1)]), "in a partition that nobody has written to since");
+    }
+}
+
+#[tokio::test]
 async fn a_plan_that_is_none_is_forgotten_or_refused() {
     for (state, content, want) in [
         (State::Requested, &b""[..], true),
