@@ -181,23 +181,19 @@ fn check_history(own: &InstantTime, before: &Timeline, now: &Timeline, undone: &
     if let Some(restore) = completed(now, Action::Restore).find(|restore| !restored.contains(&restore.time)) {
         return Err(conflict(restore, "has taken the table back to an earlier state"));
     }
-    let Some(start) = now.completed_writes().next() else {
-        return match before.last_completed_write() {
-            Some(gone) => Err(conflict(gone, "is gone from the timeline")),
-            None => Ok(()),
-        };
-    };
-    let there = |write: &Instant| now.write_at(&write.time).is_some_and(|now| !now.is_pending());
-    if let Some(gone) = before.completed_writes().find(|write| write.time > start.time && !there(write)) {
+    let newest = before.last_completed_write();
+    if now.last_completed_write().is_none() {
+        return newest.map_or(Ok(()), |gone| Err(conflict(gone, "is gone from the timeline")));
+    }
+    if let Some(gone) = before.completed_writes().find(|write| !now.is_valid(&write.time)) {
         return Err(conflict(gone, "was rolled back after it had been completed"));
     }
     // Archival takes the oldest. What was open then may have become complete and be archived already; and so may all.
-    let newest = before.last_completed_write();
     let lost = before
         .pending_writes()
         .chain(newest)
         .filter(|write| !undone.contains(write.time.as_str()))
-        .find(|write| write.time < start.time && now.write_at(&write.time).is_none());
+        .find(|write| now.starts_after(&write.time) && now.write_at(&write.time).is_none());
     match lost {
         Some(lost) => {
             Err(conflict(lost, "was archived, and maybe others that came since and cannot be looked at any more"))

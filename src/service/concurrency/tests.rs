@@ -127,6 +127,26 @@ async fn a_write_whose_instant_is_gone_or_whose_basis_is_does_not_commit() {
 }
 
 #[tokio::test]
+async fn what_another_writer_archives_behind_a_savepointed_commit_was_not_rolled_back() {
+    let (_folder, table) = testing::table();
+    for number in [1, 2, 3, 4] {
+        put(&table, &format!("{}.commit", time(number)), metadata(&[]).to_json()).await;
+    }
+    put(&table, &format!("{}.savepoint", time(1)), Bytes::new()).await;
+    let based_on = table.timeline().await.expect("a timeline");
+    put(&table, &format!("{}.inflight", time(OWN)), Bytes::new()).await;
+    for (number, want) in [(2, None), (3, None), (4, Some("service-write-conflict"))] {
+        let gone = format!(".hoodie/{}.commit", time(number));
+        if number == 4 {
+            put(&table, &format!("{}.commit", time(5)), metadata(&[]).to_json()).await;
+        }
+        table.storage.delete(&gone).await.expect("deleted");
+        let got = check(&table, &based_on, &[], &index()).await.err().map(|e| e.code());
+        assert_eq!(got, want, "without {number}");
+    }
+}
+
+#[tokio::test]
 async fn a_log_file_behind_blocks_of_a_greater_instant_would_not_be_seen() {
     let log = |version: u32, token: &str| LogFileName {
         file_id: "g".to_string(),
