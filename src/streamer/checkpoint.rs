@@ -2,8 +2,10 @@
 //! (streamer-options.md §7).
 
 mod carry;
+mod renamed;
 
 pub(super) use carry::carry;
+pub(super) use renamed::take_over;
 
 use super::{Error, Result};
 use crate::config::{CheckpointConfig, KafkaConfig, OffsetReset};
@@ -21,7 +23,7 @@ const INFERRED_SCHEMA_KEY: &str = "hoodie.streamer.inferred.source.schema";
 /// Ours, among several writers: the instant of the commit that has put the position where it is; another one only carries it on.
 /// Begins as the keys do that Spark writers carry on with `hoodie.write.meta.key.prefixes`.
 pub(super) const ORIGIN_KEY: &str = "deltastreamer.checkpoint.instant";
-/// Ours, among several writers: what the position is one of.
+/// Ours, among several writers and of jobs with an id: what the position is one of.
 const SOURCE_KEY: &str = "deltastreamer.checkpoint.source";
 /// Ours: marks a commit that an operator made to set the position, and holds the position before.
 pub(super) const SET_KEY: &str = "hoodie.streamer.checkpoint.set.in.place.of";
@@ -187,10 +189,8 @@ pub(super) fn store(
     put(RESET_KEY_V1, config.checkpoint.as_deref());
     put(RESET_KEY_V2, config.checkpoint.as_deref());
     put(IGNORE_KEY, config.ignore_checkpoint.as_deref());
-    if let Some(origin) = origin {
-        put(ORIGIN_KEY, Some(origin.as_str()));
-        put(SOURCE_KEY, Some(&config.source));
-    }
+    put(ORIGIN_KEY, origin.map(InstantTime::as_str));
+    put(SOURCE_KEY, Some(config.source.as_str()).filter(|_| origin.is_some() || config.id.is_some()));
 }
 
 /// The key of a job with this id.

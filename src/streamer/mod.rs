@@ -76,6 +76,16 @@ pub enum Error {
          give --checkpoint with that position"
     )]
     OtherSource { instant: String, other: String, source_name: String },
+    #[error(
+        "the job has the id {id}, under which no commit keeps a position; commit {instant} keeps {position:?} without an id: if \
+         it is this job's, give it once with --checkpoint; if the job is new here, say so with --ignore-checkpoint and any text"
+    )]
+    CheckpointHasNoId { instant: String, id: String, position: String },
+    #[error(
+        "the job has no id, and the table keeps a newer position of its source for a job with one: {ids}; give it that one \
+         (hoodie.streamer.multiwriter.source.checkpoint.id), or, if it is new here, an id of its own"
+    )]
+    CheckpointsHaveIds { ids: String },
     #[error("clean failed: {cause}; every commit stands, and the next run goes on")]
     Clean { cause: Box<Error> },
     #[error(
@@ -127,6 +137,8 @@ impl Error {
             Error::PositionMoved { .. } => "write-position-moved",
             Error::SchemaMoved { .. } => "write-schema-moved",
             Error::OtherSource { .. } => "checkpoint-other-source",
+            Error::CheckpointHasNoId { .. } => "checkpoint-without-id",
+            Error::CheckpointsHaveIds { .. } => "checkpoint-with-ids",
             Error::Clean { cause } | Error::Archive { cause } | Error::Compaction { cause } => cause.code(),
             Error::NoTable { .. } => "table-missing",
             Error::NothingToCompact { .. } => "table-type",

@@ -218,6 +218,12 @@ impl Streamer {
             None => None,
         };
         self.basis.position = stored.as_ref().map(|stored| stored.origin.clone());
+        let stored = match &self.table {
+            Some(table) if stored.is_none() || !self.begun => {
+                checkpoint::take_over(table, &timeline, stored, &self.config.checkpoint).await?
+            }
+            _ => stored,
+        };
         let resume = checkpoint::resume(stored.as_ref(), &self.config.checkpoint)?.or_else(|| self.pinned.clone());
         self.metrics.resumes(resume.as_deref());
         if !std::mem::replace(&mut self.begun, true) {

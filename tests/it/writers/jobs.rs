@@ -47,6 +47,40 @@ fn a_job_without_a_name_does_not_go_on_from_anothers_checkpoint() {
     writers.unnamed("a").run().ok().says(&["no new data"]);
 }
 
+/// A job that gets an id, or loses it, does not begin anew: its input would be in the table twice.
+#[test]
+fn a_job_that_gets_an_id_keeps_its_position() {
+    let writers = Writers::new("COPY_ON_WRITE");
+    let single = |call: Streamer| call.conf("hoodie.write.concurrency.mode", "single_writer");
+    writers.feed("a", 5, &events(0..10, 1, "a"));
+    single(writers.unnamed("a")).op("INSERT").run().ok();
+    let before = writers.table.timeline();
+    // A single writer's commit does not say of what source its position is.
+    let told = ["error[checkpoint-without-id]", "--checkpoint", "--ignore-checkpoint"];
+    writers.job("a").op("INSERT").run().fails_with(1, &told);
+    assert_eq!(writers.table.timeline(), before);
+    writers.feed("a", 6, &events(10..20, 1, "a"));
+    let position = (BASE_TIME_MS + 5000).to_string();
+    writers.job("a").op("INSERT").flag("--checkpoint", position).run().ok();
+    writers.unnamed("a").op("INSERT").run().fails_with(1, &["error[checkpoint-with-ids]", "a"]);
+    let mut model = model();
+    let writes = writers.table.writes();
+    model.insert(&writes[0], &events(0..10, 1, "a"));
+    model.insert(&writes[1], &events(10..20, 1, "a"));
+    writers.check(&model);
+}
+
+#[test]
+fn the_position_of_a_source_without_an_id_is_taken_over() {
+    let writers = Writers::new("COPY_ON_WRITE");
+    writers.feed("a", 5, &events(0..10, 1, "a"));
+    writers.unnamed("a").op("INSERT").run().ok();
+    writers.job("a").op("INSERT").run().ok().says(&["taking over the position"]).says(&["no new data"]);
+    writers.feed("b", 1, &events(10..20, 1, "b"));
+    writers.job("b").op("INSERT").run().ok();
+    assert_eq!(writers.table.writes().len(), 2);
+}
+
 /// Started twice by mistake: what one has read the other does not write again.
 #[test]
 fn one_job_that_runs_twice_writes_its_input_once() {
