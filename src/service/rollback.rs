@@ -31,13 +31,13 @@ use super::concurrency::{Life, Lives, Writers, path_of};
 use super::{Error, Result};
 use crate::config::FailedWritesPolicy;
 use crate::table::{self, Action, Instant, InstantInfo, InstantTime, Markers, RollbackMetadata, RollbackPartition};
-use crate::table::{RollbackPlan, State, Table, Timeline, TimelineRecord};
+use crate::table::{PARTITION_METAFILE, RollbackPlan, State, Table, Timeline, TimelineRecord, in_folder};
 use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
 use leftovers::{Leftovers, Scope};
 use log_blocks::Appended;
 pub use newest::{find_newest, finish_rollbacks, newest_before, rollback_newest};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 pub(super) use undo::{resume_undo, target_of, undo};
 
 /// Files deleted, or looked at, at a time.
@@ -206,6 +206,7 @@ async fn execute(
     undo::take_off_the_timeline(table, target).await?;
     let deletes = leftovers.files.iter().map(|file| async move { table.storage.delete(&file.path()).await });
     futures::stream::iter(deletes).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
+    discard_partition_metafiles(table, leftovers).await?;
     let appended = log_blocks::append(table, time, target, &leftovers.slices).await?;
     if scope == Scope::Whole {
         for state in undo::pending_states(table, target) {
@@ -231,6 +232,16 @@ async fn execute(
         table.storage.delete(&target.in_state(State::Inflight).path()).await?;
     }
     Ok((RolledBack { instant: target.clone(), files_deleted, log_files_written }, metadata))
+}
+
+/// Those that were never finished: the next write makes them anew, and a later one has no reason to.
+async fn discard_partition_metafiles(table: &Table, leftovers: &Leftovers) -> Result<()> {
+    let partitions: BTreeSet<&str> = leftovers.files.iter().map(|file| file.partition.as_str()).collect();
+    let discards = partitions
+        .into_iter()
+        .map(|partition| async move { table.storage.discard_uploads(&in_folder(partition, PARTITION_METAFILE)).await });
+    futures::stream::iter(discards).buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
+    Ok(())
 }
 
 fn by_partition(table: &Table, leftovers: &Leftovers, appended: &[Appended]) -> BTreeMap<String, RollbackPartition> {

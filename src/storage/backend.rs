@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::ops::Range;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -41,6 +42,9 @@ pub(super) trait Backend: std::fmt::Debug + Send + Sync {
 
     /// What killed processes have left of uploads to `path`.
     async fn discard_uploads(&self, path: &str) -> Outcome<()>;
+
+    /// The same of uploads to any path in the folder that are older than `age`.
+    async fn discard_stale(&self, folder: &str, age: Duration) -> Outcome<()>;
 
     /// With all in it. Missing is fine.
     async fn delete_folder(&self, path: &str) -> Outcome<()>;

@@ -30,9 +30,11 @@ pub(super) enum Fault {
     Tear,
     /// The same, and the process dies of it.
     Kill,
+    /// It is done, and the call fails all the same: an answer got lost, or a disk took a file and failed to sync its folder.
+    Lose,
 }
 
-/// `HUDI_STREAMER_STORAGE_FAULT=<fail|delay|tear|kill>:<put|list|rename|delete|read|any>:<n>`: the n-th such call of the
+/// `HUDI_STREAMER_STORAGE_FAULT=<fail|delay|tear|kill|lose>:<put|list|rename|delete|read|any>:<n>`: the n-th such call of the
 /// process, from 1, whatever storage it is made to. Once.
 #[derive(Debug)]
 pub(super) struct Faults {
@@ -48,7 +50,7 @@ impl Faults {
         static OF_PROCESS: LazyLock<Result<Option<Arc<Faults>>, &'static str>> = LazyLock::new(|| {
             let Ok(text) = std::env::var(VARIABLE) else { return Ok(None) };
             let faults = parse(&text).ok_or(
-                "HUDI_STREAMER_STORAGE_FAULT is to be <fail|delay|tear|kill>:<put|list|rename|delete|read|any>:<n>",
+                "HUDI_STREAMER_STORAGE_FAULT is to be <fail|delay|tear|kill|lose>:<put|list|rename|delete|read|any>:<n>",
             )?;
             Ok(Some(Arc::new(faults)))
         });
@@ -69,6 +71,7 @@ pub(super) fn parse(text: &str) -> Option<Faults> {
         "delay" => Fault::Delay,
         "tear" => Fault::Tear,
         "kill" => Fault::Kill,
+        "lose" => Fault::Lose,
         _ => return None,
     };
     let call = match parts.next()? {
@@ -107,6 +110,7 @@ mod tests {
         for (text, want) in [
             ("fail:put:1", [None, Some(Fault::Fail), None, None, None, None]),
             ("kill:put:3", [None, None, None, None, None, Some(Fault::Kill)]),
+            ("lose:read:2", [None, None, Some(Fault::Lose), None, None, None]),
             ("tear:any:3", [None, None, Some(Fault::Tear), None, None, None]),
             ("delay:delete:1", [None; 6]),
             ("fail:read:9", [None; 6]),

@@ -25,6 +25,7 @@ mod upload;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -215,6 +216,14 @@ impl Storage {
         self.call(Call::Delete, DOING, path, self.backend.discard_uploads(path)).await
     }
 
+    /// Removes what processes that died while they wrote have left in a folder: uploads that are older than `age`, so that
+    /// none is another process's that still writes. Object stores keep no such things where they can be seen.
+    pub async fn discard_stale(&self, folder: &str, age: Duration) -> Result<()> {
+        self.root.check(folder)?;
+        let doing = "discard stale uploads in";
+        self.call(Call::Delete, doing, folder, self.backend.discard_stale(folder, age)).await
+    }
+
     /// Removes a folder and all in it; missing is fine.
     pub async fn delete_folder(&self, path: &str) -> Result<()> {
         self.root.check(path)?;
@@ -282,8 +291,9 @@ impl Storage {
         path: &str,
         work: impl Future<Output = Outcome<T>>,
     ) -> Result<T> {
-        self.pass(call, doing, path, &[]).await?;
-        work.await.map_err(|cause| cause.at(doing, self.display(path)))
+        let answer = self.pass(call, doing, path, &[]).await?;
+        let done = work.await.map_err(|cause| cause.at(doing, self.display(path)))?;
+        answer.map(|()| done)
     }
 
     async fn write<T>(
@@ -294,18 +304,21 @@ impl Storage {
         work: impl Future<Output = Outcome<T>>,
     ) -> Result<T> {
         self.of_file(doing, path)?;
-        self.pass(Call::Put, doing, path, bytes).await?;
-        work.await.map_err(|cause| cause.at(doing, self.display(path)))
+        let answer = self.pass(Call::Put, doing, path, bytes).await?;
+        let done = work.await.map_err(|cause| cause.at(doing, self.display(path)))?;
+        answer.map(|()| done)
     }
 
-    /// The place where a test's fault strikes; `bytes` are those that were to be written.
-    async fn pass(&self, call: Call, doing: &'static str, path: &str, bytes: &[u8]) -> Result<()> {
-        let Some(fault) = self.struck(call, doing, path) else { return Ok(()) };
+    /// The place where a test's fault strikes; `bytes` are those that were to be written. What the caller is told once the
+    /// call is done; an error: it is not to be done.
+    async fn pass(&self, call: Call, doing: &'static str, path: &str, bytes: &[u8]) -> Result<Result<()>> {
+        let Some(fault) = self.struck(call, doing, path) else { return Ok(Ok(())) };
         match fault {
             Fault::Delay => {
                 injected::delay().await;
-                return Ok(());
+                return Ok(Ok(()));
             }
+            Fault::Lose => return Ok(Err(self.injected(doing, path))),
             Fault::Fail => {}
             Fault::Tear | Fault::Kill if call == Call::Put => self.backend.leave_half(path, bytes).await,
             Fault::Tear | Fault::Kill => {}
@@ -366,6 +379,11 @@ fn entered(mut files: Vec<FileInfo>, folder: &str, enter: &(dyn Fn(&str) -> bool
 /// Names that listings leave out: Hadoop's checksums, and what is being written.
 fn is_hidden(name: &str) -> bool {
     let is_checksum = name.starts_with('.') && name.ends_with(".crc");
+    is_checksum || is_staged(name)
+}
+
+/// What is being written on a local disk, as object_store tells it too.
+fn is_staged(name: &str) -> bool {
     let number = name.split_once('#').map_or("", |(_, number)| number);
-    is_checksum || (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
 }

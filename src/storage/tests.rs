@@ -182,7 +182,8 @@ async fn an_upload_that_is_struck_at_its_end_is_not_seen() {
 
 #[tokio::test]
 async fn every_call_can_be_struck() {
-    let calls = ["get", "size", "ranges", "list", "names", "folders", "folder?", "all", "delete", "folder", "uploads"];
+    let calls =
+        ["get", "size", "ranges", "list", "names", "folders", "folder?", "all", "delete", "folder", "uploads", "stale"];
     for (n, call) in calls.iter().enumerate() {
         let (_dir, storage) = with_fault(&format!("fail:any:{}", n + 2));
         storage.put("f", "1".into()).await.unwrap();
@@ -201,7 +202,36 @@ async fn every_call_can_be_struck() {
             storage.delete("f").await.is_err(),
             storage.delete_folder("x").await.is_err(),
             storage.discard_uploads("f").await.is_err(),
+            storage.discard_stale("", Duration::ZERO).await.is_err(),
         ];
         assert_eq!(outcomes.iter().chain(&late).filter(|failed| **failed).count(), 1, "{call}");
     }
+}
+
+#[tokio::test]
+async fn what_is_done_fails_where_its_answer_is_lost() {
+    let (dir, storage) = with_fault("lose:put:1");
+    storage.create("a", "1".into()).await.unwrap_err();
+    assert_eq!(on_disk(&dir.path().join("root")), ["a"]);
+    let (dir, storage) = with_fault("lose:rename:1");
+    let mut upload = storage.upload("a").unwrap();
+    upload.write_all(b"1").unwrap();
+    upload.finish().unwrap_err();
+    assert_eq!(on_disk(&dir.path().join("root")), ["a"]);
+}
+
+#[tokio::test]
+async fn only_old_uploads_of_the_folder_are_stale() {
+    let (dir, storage) = temporary();
+    storage.put("sub/f", "".into()).await.unwrap();
+    let (root, hour) = (dir.path().join("root"), Duration::from_secs(3600));
+    for (name, age) in [("a#1", 2 * hour), ("a#2", hour / 2), ("b#x", 2 * hour), ("c", 2 * hour), ("sub/d#1", 2 * hour)]
+    {
+        let file = std::fs::File::create(root.join(name)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - age).unwrap();
+    }
+    storage.discard_stale("", hour).await.unwrap();
+    storage.discard_stale("nothing", hour).await.unwrap();
+    assert_eq!(on_disk(&root), ["a#2", "b#x", "c", "sub"]);
+    assert_eq!(on_disk(&root.join("sub")), ["d#1", "f"]);
 }

@@ -42,6 +42,7 @@ impl Storage {
         match self.struck(Call::Put, DOING, path) {
             None => {}
             Some(Fault::Delay) => injected::delay_blocking(),
+            // Nobody sees that it has begun, so an answer that is lost is a failure.
             Some(fault) => {
                 if fault == Fault::Kill {
                     injected::die();
@@ -78,9 +79,11 @@ impl Unseen {
         path: &str,
         name: impl FnOnce(&mut dyn backend::Draft) -> Outcome<()>,
     ) -> Result<u64> {
+        let mut answer = Ok(());
         match self.storage.struck(Call::Rename, doing, path) {
             None => {}
             Some(Fault::Delay) => injected::delay_blocking(),
+            Some(Fault::Lose) => answer = Err(self.storage.injected(doing, path)),
             Some(fault) => {
                 if fault != Fault::Fail {
                     self.draft.leave_half();
@@ -92,7 +95,7 @@ impl Unseen {
             }
         }
         name(&mut *self.draft).map_err(|cause| cause.at(doing, self.storage.display(path)))?;
-        Ok(self.size)
+        answer.map(|()| self.size)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

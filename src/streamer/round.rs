@@ -20,7 +20,7 @@ use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, Tab
 use crate::service::{CleanMemory, Looked, OpenWrite, Writers};
 use crate::source::{self, Fetch, FetchRequest, Rejects, Source, hidden_columns};
 use crate::storage::Storage;
-use crate::table::{FileSystemView, InstantTime, Markers, Table, Timeline};
+use crate::table::{FileSystemView, InstantTime, Table, Timeline};
 use crate::transform::{self, Transformed};
 use crate::write::WriteStatus;
 use arrow::datatypes::SchemaRef;
@@ -62,7 +62,7 @@ pub(super) struct Streamer {
     pub(super) buckets_checked: bool,
     /// A round has said where the job goes on from.
     begun: bool,
-    /// Markers that earlier jobs have left are removed.
+    /// What earlier jobs have left that died is removed.
     swept: bool,
     /// The position after which the last rounds found nothing, and when table and schemas were last looked at.
     quiet: Option<(String, Instant)>,
@@ -350,7 +350,7 @@ impl Streamer {
         if !self.config.run.dry_run && !self.config.run.explain {
             let timeline = open::clear(table, timeline, &self.metrics, &self.writers).await?;
             if !self.swept {
-                Markers::sweep(table).await?;
+                table.sweep().await?;
                 self.swept = true;
             }
             return Ok(timeline);

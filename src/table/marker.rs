@@ -1,6 +1,6 @@
 //! Marker files under `.hoodie/.temp/<instant>/`: written direct, read direct and timeline-server (table-services.md §7).
 
-use super::{Error, InstantTime, Result, Table, in_folder, name_of};
+use super::{Error, InstantTime, Result, in_folder};
 use crate::storage::{FileInfo, Storage};
 use bytes::Bytes;
 
@@ -124,24 +124,6 @@ impl Markers {
     /// Once the instant is completed or rolled back.
     pub async fn remove_all(&self) -> Result<()> {
         Ok(self.storage.delete_folder(&self.folder()).await?)
-    }
-
-    /// Removes the markers of instants that are over, completed or rolled back: a process has died, or storage has failed it,
-    /// between the end of the instant and their removal.
-    pub async fn sweep(table: &Table) -> Result<()> {
-        // The folders first: an instant is on the timeline before it has markers.
-        let folders = table.storage.folders(TEMP_FOLDER).await?;
-        if folders.is_empty() {
-            return Ok(());
-        }
-        let timeline = table.timeline().await?;
-        for folder in folders {
-            let Some(time) = InstantTime::parse(name_of(&folder)) else { continue };
-            if !timeline.instants.iter().any(|instant| instant.time == time && instant.is_pending()) {
-                table.storage.delete_folder(&folder).await?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -19,6 +19,7 @@ mod partition_files;
 mod properties;
 mod schema;
 mod summary;
+mod sweep;
 mod timeline;
 mod view;
 mod walk;

@@ -121,14 +121,18 @@ impl Attempt<'_> {
         match table.mark_inflight(time, Action::Compaction, Bytes::new()).await {
             Err(table::Error::StateMissing { .. }) => return Err(guard::taken_back(pending)),
             Err(table::Error::InstantExists { .. }) => return Err(guard::just_begun(pending)),
-            marked => marked?,
+            // A failure may have left the file all the same: the next attempt is to know whose it is.
+            marked => {
+                self.begun = true;
+                marked?;
+            }
         }
         if let Err(gone) = guard::check_plan(&table, pending).await {
             // Whoever takes a plan back looks for this file, and puts the plan back if he sees it.
             table.storage.delete(&pending.in_state(State::Inflight).path()).await?;
+            self.begun = false;
             return Err(gone);
         }
-        self.begun = true;
         let written = write::compact(context.clone(), slices, config.workers, config.memory).await;
         self.heartbeat.check().await?;
         let statuses = written?;

@@ -14,6 +14,7 @@ mod upload;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
@@ -152,6 +153,11 @@ impl Backend for Cloud {
                 self.store().delete(&meta.location).await.map_err(failed)?;
             }
         }
+        Ok(())
+    }
+
+    /// What lies beside a target is a draft's, which are discarded by path; all else is put in one go.
+    async fn discard_stale(&self, _: &str, _: Duration) -> Outcome<()> {
         Ok(())
     }
 

@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -152,6 +153,10 @@ impl Backend for Disk {
             Ok(())
         })
         .await
+    }
+
+    async fn discard_stale(&self, folder: &str, age: Duration) -> Outcome<()> {
+        self.with(folder, move |path| upload::remove_stale(path, age)).await
     }
 
     async fn delete_folder(&self, path: &str) -> Outcome<()> {

@@ -5,10 +5,12 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::durable::Durability;
-use super::remove_checksum;
+use super::{is_missing, remove_checksum};
 use crate::storage::backend::{Draft, Outcome};
+use crate::storage::is_staged;
 
 /// A file under a name of its own beside its target; it goes when it is dropped before it has got its target's.
 ///
@@ -138,4 +140,25 @@ pub(super) fn remove_staged(target: &Path) {
     while fs::remove_file(staged_name(target, n)).is_ok() {
         n += 1;
     }
+}
+
+/// The same of all targets in a folder, where it is older than `age`.
+pub(super) fn remove_stale(folder: &Path, age: Duration) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(e) if is_missing(&e) => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if !is_staged(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        // One that is gone by now has got its name, or was somebody else's to remove.
+        let is_stale =
+            |meta: fs::Metadata| meta.is_file() && meta.modified().is_ok_and(|m| m.elapsed().is_ok_and(|e| e > age));
+        if entry.metadata().is_ok_and(is_stale) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
 }

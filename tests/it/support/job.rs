@@ -31,6 +31,17 @@ impl<M> Job<M> {
         Job { scratch, call, table, model, fed: 0 }
     }
 
+    /// The same job elsewhere: its own copy of input, table and model.
+    pub fn copy(&self) -> Job<M>
+    where
+        M: Clone,
+    {
+        let scratch = self.scratch.copy();
+        let call = self.call.clone().moved(&self.scratch.path(""), &scratch.path(""));
+        let table = Table::at(scratch.path("table"));
+        Job { scratch, call, table, model: self.model.clone(), fed: self.fed }
+    }
+
     /// One more input file, newer than those before it; its name below `in/`.
     pub fn feed(&mut self, rows: &[Row]) -> String {
         let name = self.next_name();
@@ -76,11 +87,12 @@ impl<M> Job<M> {
     /// As [`Job::round`], with another call.
     #[track_caller]
     pub fn commits(&self, call: &Streamer) -> String {
-        let before = self.table.writes().len();
+        // The oldest may be archived meanwhile.
+        let before = self.table.writes().pop().unwrap_or_default();
         let run = call.run().ok();
-        let commits = self.table.writes();
-        assert!(commits.len() == before + 1, "expected one more commit than {before}, found {commits:?}\n{run}");
-        self.table.last_write()
+        let new: Vec<String> = self.table.writes().into_iter().filter(|instant| *instant > before).collect();
+        let [instant] = &new[..] else { panic!("expected one commit after {before:?}, found {new:?}\n{run}") };
+        instant.clone()
     }
 
     /// `hudi-streamer compact` of this job's table, of all that has log files.

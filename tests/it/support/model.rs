@@ -2,6 +2,7 @@
 //! with it row for row.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::thread;
 
 use serde_json::Value;
@@ -19,6 +20,7 @@ pub enum Rule {
     EventTime,
 }
 
+#[derive(Clone)]
 struct Stored {
     row: Row,
     /// Instant that wrote the row's current values.
@@ -26,12 +28,13 @@ struct Stored {
 }
 
 /// Partition path and record key of a row.
-type KeyOf = dyn Fn(&Row) -> (String, String);
+type KeyOf = dyn Fn(&Row) -> (String, String) + Send + Sync;
 
 /// Rows by (partition path, record key).
+#[derive(Clone)]
 pub struct Model {
     rows: BTreeMap<(String, String), Vec<Stored>>,
-    key: Box<KeyOf>,
+    key: Arc<KeyOf>,
     rule: Rule,
     ordering: &'static str,
     columns: BTreeSet<String>,
@@ -45,7 +48,7 @@ impl Model {
     pub fn new(columns: &[&str]) -> Model {
         Model {
             rows: BTreeMap::new(),
-            key: Box::new(|row| (String::new(), text(&row["id"]))),
+            key: Arc::new(|row| (String::new(), text(&row["id"]))),
             rule: Rule::Arrival,
             ordering: "ts",
             columns: columns.iter().map(|c| c.to_string()).collect(),
@@ -67,8 +70,8 @@ impl Model {
     }
 
     /// How a row's (partition path, record key) is made.
-    pub fn keyed_by(mut self, key: impl Fn(&Row) -> (String, String) + 'static) -> Model {
-        self.key = Box::new(key);
+    pub fn keyed_by(mut self, key: impl Fn(&Row) -> (String, String) + Send + Sync + 'static) -> Model {
+        self.key = Arc::new(key);
         self
     }
 
@@ -167,8 +170,9 @@ impl Model {
         }
     }
 
+    /// These rows, read by `who`, are the table's.
     #[track_caller]
-    fn assert_rows(&self, who: &str, table: &Table, rows: Vec<Row>) {
+    pub fn assert_rows(&self, who: &str, table: &Table, rows: Vec<Row>) {
         let mut want: Vec<Row> = Vec::new();
         for ((partition, key), stored) in &self.rows {
             for s in stored {

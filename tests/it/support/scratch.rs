@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use tempfile::TempDir;
@@ -23,6 +24,15 @@ impl Scratch {
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.as_ref().expect("there until dropped").path().join(name)
+    }
+
+    /// All of it, times included, in a folder of its own.
+    pub fn copy(&self) -> Scratch {
+        let copy = Scratch::new();
+        let mut command = Command::new("cp");
+        command.arg("-a").arg(self.path(".")).arg(copy.path("."));
+        assert!(command.status().expect("run cp").success(), "{command:?}");
+        copy
     }
 
     /// Writes `text` to `name`, making the folders above it.

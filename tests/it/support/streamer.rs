@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::scratch::BASE_SCHEMA;
-use super::{Scratch, Topic};
+use super::{S3, Scratch, Topic};
 
 /// No run of a test is near this long; a hang becomes a failure instead of a stuck CI.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -114,8 +114,30 @@ impl Streamer {
     }
 
     pub fn env(mut self, name: &str, value: &str) -> Streamer {
+        self.env.retain(|(n, _)| n != name);
         self.env.push((name.into(), value.into()));
         self
+    }
+
+    /// The same call of a job whose files are elsewhere.
+    pub fn moved(mut self, from: &Path, to: &Path) -> Streamer {
+        let [from, to] = [from, to].map(text);
+        let values = self.conf.iter_mut().map(|(_, value)| value);
+        let values = values.chain(self.flags.iter_mut().filter_map(|(_, value)| value.as_mut()));
+        values.for_each(|value| *value = value.replace(&from, &to));
+        self
+    }
+
+    /// Nothing in the environment but what every call has.
+    pub fn without_env(mut self) -> Streamer {
+        self.env.clear();
+        self
+    }
+
+    /// The table `folder` of the server's bucket instead, reached through `endpoint`: the server's own, or a gate before it.
+    pub fn on_s3(self, s3: &S3, folder: &str, endpoint: &str) -> Streamer {
+        let call = self.flag("--target-base-path", s3.uri(folder));
+        s3.environment(endpoint).into_iter().fold(call, |call, (name, value)| call.env(name, value))
     }
 
     fn command(&self) -> Command {

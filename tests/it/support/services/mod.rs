@@ -1,6 +1,7 @@
 //! Real services (`tests/peers/services`), held by this process: `svc hold` runs them until the pipe to it closes, which
 //! it does however this process ends, and then throws their data away.
 
+mod gate;
 mod s3;
 mod zookeeper;
 
@@ -10,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+pub use gate::{Gate, Requests, Spoil};
 pub use s3::S3;
 pub use zookeeper::ZooKeeper;
 
