@@ -1,5 +1,8 @@
 //! Whether a table can be brought back to an earlier write: whether the files are still there that readers saw then.
 
+#[cfg(test)]
+mod tests;
+
 use super::{BackError, Result, clean};
 use crate::table::{CommitMetadata, FileGroupId, FileSlice, FileSystemView, Instant, InstantTime, Table, Timeline};
 use futures::stream::{StreamExt, TryStreamExt};

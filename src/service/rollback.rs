@@ -36,6 +36,7 @@ use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
 use leftovers::{Leftovers, Scope};
 use log_blocks::Appended;
+pub(super) use newest::{being_taken_back, without};
 pub use newest::{find_newest, finish_rollbacks, newest_before, rollback_newest};
 use std::collections::{BTreeMap, BTreeSet};
 pub(super) use undo::{resume_undo, target_of, undo};
@@ -182,6 +183,7 @@ async fn resume(
     // Somebody has asked for it, and has died before the write was taken off the timeline.
     if let Some(completed) = timeline.write_at(&target.time).filter(|write| !write.is_pending()) {
         newest::check_newest(table, timeline, completed).await?;
+        newest::check_files(table, timeline, pending, completed).await?;
         target.state = State::Completed;
     }
     let path = table.storage.display(&pending.in_state(State::Requested).path());

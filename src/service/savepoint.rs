@@ -11,6 +11,7 @@
 
 use super::lock::Held;
 use super::reach::{self, Undone};
+use super::rollback::{being_taken_back, without};
 use super::{BackError, Error, Result};
 use crate::storage;
 use crate::table::{self, Action, FileSlice, FileSystemView, Instant, InstantTime, SavepointMetadata};
@@ -104,19 +105,29 @@ pub async fn create_savepoint(table: &Table, held: &Held, savepoint: &Savepoint)
         }
         other => other?,
     }
-    let instant = savepoint.instant.to_string();
-    let overtaken = match missing(table, savepoint).await? {
-        Some((partition, file)) => BackError::SavepointOvertaken { instant, partition, file },
-        None => {
-            let names = savepoint.metadata.file_names().cloned();
-            match reach::about_to_go(table, &table.timeline().await?, names).await? {
-                Some((clean, file)) => BackError::CleanPending { instant, clean, file },
-                None => return Ok(()),
-            }
-        }
-    };
-    delete_files(table, &savepoint.instant).await?;
-    Err(overtaken.into())
+    let stands = check_nothing_goes(table, savepoint).await;
+    if stands.is_err() {
+        delete_files(table, &savepoint.instant).await?;
+    }
+    stands
+}
+
+/// What sees a savepoint that is completed spares its files; what has looked before is seen here, if in this order: a clean
+/// that is not pending any more has deleted what it was to delete.
+async fn check_nothing_goes(table: &Table, savepoint: &Savepoint) -> Result<()> {
+    let (instant, timeline) = (savepoint.instant.to_string(), table.timeline().await?);
+    let names = savepoint.metadata.file_names().cloned();
+    if let Some((clean, file)) = reach::about_to_go(table, &timeline, names).await? {
+        return Err(BackError::CleanPending { instant, clean, file }.into());
+    }
+    let stays = without(&timeline, &being_taken_back(table, &timeline).await?);
+    if stays.write_at(&savepoint.instant).is_none_or(Instant::is_pending) {
+        return Err(BackError::NoSuchWrite { instant, table: table.storage.display("") }.into());
+    }
+    match missing(table, savepoint).await? {
+        Some((partition, file)) => Err(BackError::SavepointOvertaken { instant, partition, file }.into()),
+        None => Ok(()),
+    }
 }
 
 /// A file of a savepoint that is not there, with its partition.

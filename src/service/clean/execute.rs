@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! K.clean.inflight   the plan once more
-//!   its files        deleted, several at a time; those that are gone count as not deleted
+//!   its files        those that are still unneeded: deleted, several at a time; those that are gone count as not deleted
 //!   folders          of partitions that have become empty
 //! K.clean            what has gone, and from which write on the next clean is to look
 //! ```
@@ -35,6 +35,7 @@ impl Cleaner {
             Err(table::Error::InstantExists { .. }) => {}
             marked => marked?,
         }
+        let Some(job) = self.look_again(job).await? else { return Ok(None) };
         self.delete(&job.partitions).await?;
         let gone = self.delete_folders(&job).await?;
         let metadata = metadata(&job, &gone, started);

@@ -10,8 +10,9 @@
 //! `retain` and `slices` are pure. A job that cleans behind each commit remembers how far it has looked (`memory`), so that
 //! a look costs what was written since and not the table's size. Knows no sources and no rounds. Invariants: the newest slice
 //! of a group stays, and what a savepoint, a pending compaction or clustering, or a reader of a retained write needs; a plan
-//! that has been seen is executed, by whoever finds it, and twice does no harm; nothing is deleted but data files of the
-//! table that a plan on its timeline names.
+//! that has been seen is executed, by whoever finds it, and twice does no harm; it looks at the timeline once more before
+//! files go, as restores, savepoints and rollbacks of completed writes look for it, so that one sees the other; nothing is
+//! deleted but data files of the table that a plan on its timeline names.
 
 mod execute;
 mod memory;
@@ -77,7 +78,9 @@ impl Cleaner {
     pub async fn finish(&self, timeline: &Timeline) -> Result<Vec<CleanReport>> {
         let mut reports = Vec::new();
         for pending in timeline.pending(Action::Clean) {
-            let Some(job) = self.stored_job(timeline, pending).await? else { continue };
+            // While the one before was executed, the table may have been restored, or got a savepoint.
+            let timeline = self.table.timeline().await?;
+            let Some(job) = self.stored_job(&timeline, pending).await? else { continue };
             tracing::warn!(instant = %pending.time, "a clean did not complete: going on with its plan");
             reports.extend(self.execute(job).await?);
         }
@@ -102,6 +105,8 @@ struct Job {
     content: Bytes,
     /// All partitions of the plan.
     partitions: BTreeMap<String, Files>,
+    /// The timeline by which these files are unneeded.
+    seen: Timeline,
     /// Somebody has begun before.
     is_resumed: bool,
 }

@@ -7,6 +7,7 @@ use crate::config::CleanPolicy;
 use crate::service::Result;
 use crate::service::lock::Held;
 use crate::service::metadata_table::without_metadata_table;
+use crate::service::rollback::{being_taken_back, without};
 use crate::storage::fault_point;
 use crate::table::{Action, ActionInstant, CleanFile, CleanPlan, FileGroupId, Instant, InstantTime, PartitionFiles};
 use crate::table::{State, Timeline, TimelineRecord, in_folder, name_of};
@@ -48,6 +49,7 @@ impl Cleaner {
         if !self.config.allow_multiple && timeline.pending(Action::Clean).next().is_some() {
             return Ok(None);
         }
+        let timeline = &without(timeline, &being_taken_back(&self.table, timeline).await?);
         let policy = self.config.policy;
         let earliest = retain::earliest_to_retain(&self.table, policy, timeline);
         let keep = match (policy, earliest) {
@@ -137,7 +139,7 @@ impl Cleaner {
         table.create_instant(&requested, content.clone()).await?;
         self.memory.looked(look);
         fault_point("after-clean-plan");
-        Ok(Job { time, plan, content, partitions, is_resumed: false })
+        Ok(Job { time, plan, content, partitions, seen: timeline.clone(), is_resumed: false })
     }
 }
 

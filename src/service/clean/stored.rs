@@ -1,9 +1,10 @@
 //! A plan that is on the timeline already, ours or Hudi's, and what of it is still to be done.
 
-use super::memory::SAVEPOINTED;
+use super::memory::{SAVEPOINTED, key};
 use super::plan::Needs;
 use super::slices::Keep;
 use super::{Cleaner, Files, Job};
+use crate::service::rollback::{being_taken_back, without};
 use crate::service::{Error, Result};
 use crate::table::{
     Action, CleanPlan, Instant, InstantTime, LogFileName, PartitionFiles, State, Table, Timeline, TimelineRecord,
@@ -60,8 +61,10 @@ impl Cleaner {
         let path = self.table.storage.display(&pending.path());
         let planned = names_of(&plan).map_err(|why| Error::CleanPlan { path, why })?;
         let folders: Vec<String> = planned.keys().cloned().collect();
-        let needs = Needs::load(self, timeline).await?;
-        let mut found = PartitionFiles::load(&self.table, timeline, Some(&folders)).await?;
+        // What these writes have replaced is the newest once they are gone.
+        let stays = without(timeline, &being_taken_back(&self.table, timeline).await?);
+        let needs = Needs::load(self, &stays).await?;
+        let mut found = PartitionFiles::load(&self.table, &stays, Some(&folders)).await?;
         let mut partitions = BTreeMap::new();
         let mut spared = 0;
         for (partition, names) in planned {
@@ -88,8 +91,36 @@ impl Cleaner {
             spare_for_savepoints(&mut plan, timeline);
             self.memory.forget_look();
         }
-        Ok(Some(Job { time: pending.time.clone(), plan, content, partitions, is_resumed: true }))
+        Ok(Some(Job {
+            time: pending.time.clone(),
+            plan,
+            content,
+            partitions,
+            seen: timeline.clone(),
+            is_resumed: true,
+        }))
     }
+
+    /// Right before the files of a plan go. Whoever makes a savepoint, restores the table or takes back a completed write
+    /// looks for pending cleans once that stands on the timeline; what has come to stand there before the plan is seen here.
+    /// `None`: somebody else has completed the clean.
+    pub(super) async fn look_again(&self, job: Job) -> Result<Option<Job>> {
+        let now = self.table.timeline().await?;
+        if !is_overtaken(&job.seen, &now) && being_taken_back(&self.table, &now).await?.is_empty() {
+            return Ok(Some(job));
+        }
+        match now.pending(Action::Clean).find(|pending| pending.time == job.time) {
+            Some(pending) => self.stored_job(&now, pending).await,
+            None => Ok(None),
+        }
+    }
+}
+
+/// Whether files may be needed by now that were not.
+fn is_overtaken(seen: &Timeline, now: &Timeline) -> bool {
+    let writes: BTreeSet<_> = now.completed_writes().map(key).collect();
+    now.savepoints().any(|savepoint| !seen.is_savepointed(&savepoint.time))
+        || seen.completed_writes().any(|write| !writes.contains(&key(write)))
 }
 
 /// Lets the clean say that it has spared files of these: the next one without them looks for what they have kept.

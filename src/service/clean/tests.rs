@@ -2,8 +2,8 @@ use super::*;
 use crate::config::{CleanMode, CleanPolicy};
 use crate::service::Error;
 use crate::table::{
-    CleanFile, CleanMetadata, CommitMetadata, CompactionOperation, CompactionPlan, Instant, SavepointMetadata,
-    SavepointPartition, State, TimelineRecord, WriteStat,
+    CleanFile, CleanMetadata, CommitMetadata, CompactionOperation, CompactionPlan, Instant, InstantInfo, RollbackPlan,
+    SavepointMetadata, SavepointPartition, State, TimelineRecord, WriteStat,
 };
 use crate::write::testing;
 use std::path::Path;
@@ -413,4 +413,87 @@ async fn a_clean_that_is_given_up_is_pending() {
     assert!(matches!(cleaner.clean().await, Err(Error::Write(crate::write::Error::Cancelled))));
     assert_eq!(fake.table.timeline().await.expect("a timeline").pending(Action::Clean).count(), 1);
     assert_eq!(clean(&fake.cleaner(VERSIONS)).await, 2);
+}
+
+impl Fake {
+    /// Somebody is about to take back this commit.
+    fn rollback_requested(&self, number: u32, of: &Instant) {
+        let plan = RollbackPlan {
+            instant_to_rollback: Some(InstantInfo::from(of)),
+            rollback_requests: Some(Vec::new()),
+            version: Some(1),
+        };
+        self.instant(number, Action::Rollback, State::Requested, &plan.to_file());
+    }
+
+    fn commit_of(&self, number: u32) -> Instant {
+        Instant::new(InstantTime::parse(&time(number)).expect("digits"), Action::Commit, State::Completed)
+    }
+}
+
+#[tokio::test]
+async fn what_comes_to_stand_between_a_plan_and_its_first_file_counts() {
+    type Meanwhile = fn(&Fake);
+    let cases: [(&str, Meanwhile, &[&str]); 4] = [
+        ("nothing", |_| (), &["p/a@3"]),
+        ("a savepoint", |fake| drop(fake.savepoint(1, "p", &[base("a", 1)])), &["p/a@1", "p/a@3"]),
+        (
+            "a write that is gone",
+            |fake| std::fs::remove_file(fake.folder.path().join(fake.commit_of(3).path())).expect("removed"),
+            &["p/a@2", "p/a@3"],
+        ),
+        ("one that is about to go", |fake| fake.rollback_requested(5, &fake.commit_of(3)), &["p/a@2", "p/a@3"]),
+    ];
+    for (what, meanwhile, left) in cases {
+        let fake = Fake::new();
+        for number in [1, 2, 3] {
+            fake.commit(number, &["p/a"]);
+        }
+        let cleaner = fake.cleaner(VERSIONS);
+        let job = cleaner.plan().await.expect(what).expect("two are old");
+        meanwhile(&fake);
+        let report = cleaner.execute(job).await.expect(what).expect("done by us");
+        assert_eq!(
+            (fake.data(), report.files_deleted),
+            (left.iter().map(ToString::to_string).collect(), 4 - 1 - left.len() as u64),
+            "{what}"
+        );
+
+        // A plan that was left, by a timeline that was read before.
+        let fake = Fake::new();
+        for number in [1, 2, 3] {
+            fake.commit(number, &["p/a"]);
+        }
+        fake.pending(4, State::Inflight, &[1, 2].map(|number| format!("p/{}", base("a", number))));
+        let before = fake.table.timeline().await.expect("a timeline");
+        meanwhile(&fake);
+        fake.cleaner(VERSIONS).finish(&before).await.expect(what);
+        assert_eq!(fake.data(), left, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_clean_waits_for_a_restore() {
+    let fake = Fake::new();
+    for number in [1, 2, 3] {
+        fake.commit(number, &["p/a"]);
+    }
+    let cleaner = fake.cleaner(VERSIONS);
+    let job = cleaner.plan().await.expect("a look").expect("two are old");
+    let restore = fake.instant(5, Action::Restore, State::Requested, b"");
+    let Err(error) = cleaner.execute(job).await else { panic!("a restore is pending") };
+    assert!(matches!(error, Error::Table(crate::table::Error::RestorePending { .. })), "{error}");
+    assert_eq!(fake.data(), ["p/a@1", "p/a@2", "p/a@3"]);
+    fake.table.storage.delete(&restore.path()).await.expect("deleted");
+    assert_eq!(clean(&fake.cleaner(VERSIONS)).await, 2, "by the plan that was left");
+}
+
+#[tokio::test]
+async fn no_plan_counts_on_a_write_that_is_about_to_be_taken_back() {
+    let fake = Fake::new();
+    for number in [1, 2] {
+        fake.commit(number, &["p/a"]);
+    }
+    fake.rollback_requested(3, &fake.commit_of(2));
+    assert!(fake.cleaner(VERSIONS).plan().await.expect("a look").is_none());
 }

@@ -88,6 +88,11 @@ async fn check(
             _ => drop(check_nobody_writes(table, instant, writers).await?),
         }
     }
+    check_files(table, timeline, to, undo).await
+}
+
+/// Whether all files are there, and stay, that were read at `to`.
+pub(super) async fn check_files(table: &Table, timeline: &Timeline, to: &InstantTime, undo: &[Instant]) -> Result<()> {
     if let Some(savepoint) = timeline.savepoints().find(|savepoint| savepoint.time == *to) {
         let kept = savepoint::read(table, savepoint).await?;
         if let Some((partition, file)) = savepoint::missing(table, &kept).await? {

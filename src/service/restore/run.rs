@@ -1,6 +1,6 @@
 //! The steps of a restore.
 
-use super::plan::{Restore, is_undone};
+use super::plan::{Restore, check_files, is_undone};
 use crate::service::lock::Held;
 use crate::service::rollback::{resume_undo, target_of, undo};
 use crate::service::{Error, Result};
@@ -72,6 +72,16 @@ impl<'a> Run<'a> {
                 restore
             }
         };
+        let requested = Instant::new(restore.clone(), Action::Restore, State::Requested);
+        if planned.pending.as_ref().is_none_or(|pending| pending.state == State::Requested) {
+            // Nothing is undone yet. A clean that does not see this plan before it deletes is seen here.
+            let now = table.timeline_as_it_is().await?;
+            let later: Vec<Instant> = now.completed_writes().filter(|write| write.time > planned.to).cloned().collect();
+            if let Err(e) = check_files(table, &now, &planned.to, &later).await {
+                table.storage.delete(&requested.path()).await?;
+                return Err(e);
+            }
+        }
         let times = times_before(&restore, &timeline, planned.undo.len());
         match table.mark_inflight(&restore, Action::Restore, Bytes::new()).await {
             Err(table::Error::InstantExists { .. }) => {}

@@ -2,12 +2,13 @@
 //! `rollback_to_instant`).
 
 use super::super::reach::{self, Undone};
-use super::super::{BackError, Result};
+use super::super::{BackError, Error, Result};
 use super::leftovers::{Leftovers, Scope};
 use super::{RolledBack, begin, check_nobody_needs_it, execute, is_clustering, planned, request, resume};
 use crate::service::Writers;
 use crate::service::lock::Held;
-use crate::table::{Action, Instant, InstantTime, State, Table, Timeline, keys};
+use crate::table::{Action, Instant, InstantTime, RollbackPlan, State, Table, Timeline, TimelineRecord, keys};
+use std::collections::BTreeSet;
 
 /// Finishes rollbacks that somebody has begun, but those of compactions and clusterings, whose runners do.
 pub async fn finish_rollbacks(table: &Table) -> Result<Vec<RolledBack>> {
@@ -46,9 +47,50 @@ pub async fn find_newest(table: &Table, wanted: Option<&InstantTime>) -> Result<
     }
     check_newest(table, &timeline, target).await?;
     check_something_stays(table, &timeline, target).await?;
-    let before = newest_before(&timeline, &target.time).unwrap_or_else(InstantTime::least);
-    reach::view_at(table, &timeline, &before, Undone::Only(std::slice::from_ref(target))).await?;
+    check_reach(table, &timeline, target).await?;
     Ok(Some(target.clone()))
+}
+
+async fn check_reach(table: &Table, timeline: &Timeline, target: &Instant) -> Result<()> {
+    let before = newest_before(timeline, &target.time).unwrap_or_else(InstantTime::least);
+    reach::view_at(table, timeline, &before, Undone::Only(std::slice::from_ref(target))).await?;
+    Ok(())
+}
+
+/// Of a rollback that stands on the timeline, but has not begun. A clean that does not see it before it deletes is seen
+/// here: then the rollback is forgotten, and fails.
+pub(super) async fn check_files(
+    table: &Table,
+    timeline: &Timeline,
+    rollback: &Instant,
+    target: &Instant,
+) -> Result<()> {
+    let reach = check_reach(table, timeline, target).await;
+    if let Err(Error::Back(_)) = reach {
+        for state in [State::Inflight, State::Requested] {
+            table.storage.delete(&rollback.in_state(state).path()).await?;
+        }
+    }
+    reach
+}
+
+/// Completed writes that pending rollbacks are about to take back.
+pub(in crate::service) async fn being_taken_back(table: &Table, timeline: &Timeline) -> Result<BTreeSet<InstantTime>> {
+    let mut targets = BTreeSet::new();
+    for pending in timeline.pending(Action::Rollback) {
+        let content = table.storage.get_opt(&pending.in_state(State::Requested).path()).await?.unwrap_or_default();
+        // What cannot be read (yet) takes back nothing.
+        let target = RollbackPlan::from_file(&content).ok().and_then(|plan| plan.instant_to_rollback?.parse());
+        targets.extend(target.map(|(time, _)| time));
+    }
+    targets.retain(|time| timeline.completed_writes().any(|write| write.time == *time));
+    Ok(targets)
+}
+
+/// The timeline as if these writes were gone.
+pub(in crate::service) fn without(timeline: &Timeline, writes: &BTreeSet<InstantTime>) -> Timeline {
+    let stays = |instant: &&Instant| !(instant.action.is_write() && writes.contains(&instant.time));
+    Timeline { instants: timeline.instants.iter().filter(stays).cloned().collect() }
 }
 
 /// The newest completed write before `time`: what is the newest one once that is taken back.
@@ -81,10 +123,12 @@ pub async fn rollback_newest(table: &Table, writers: &Writers, held: &Held, targ
     request(table, &time, target, &leftovers).await?;
     // A writer that does not see this plan before it commits is seen here.
     let now = table.timeline().await?;
+    let requested = Instant::new(time.clone(), Action::Rollback, State::Requested);
     if let Err(e) = check_newest(table, &now, target).await {
-        table.storage.delete(&Instant::new(time, Action::Rollback, State::Requested).path()).await?;
+        table.storage.delete(&requested.path()).await?;
         return Err(e);
     }
+    check_files(table, &now, &requested, target).await?;
     Ok(execute(table, &time, target, Scope::Whole, &leftovers).await?.0)
 }
 
