@@ -1,4 +1,5 @@
-//! Where jobs go on from stands in commits: the newest of each job must not go out of their sight.
+//! Where jobs go on from stands in commits: the newest of each job must not go out of their sight, as long as one may take
+//! the job for alive. Later it is found in the archived timeline, by our jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +12,14 @@ use crate::table::{Table, Timeline};
 const POSITIONS: [&str; 3] =
     ["deltastreamer.checkpoint.key", "streamer.checkpoint.key", "_hudi_streaming_sink_checkpoint"];
 
+/// A job that has left its position so many times the greatest number of commits ago does not hold the others' any more:
+/// most likely it is gone for good.
+const PATIENCE: usize = 3;
+
 /// Lets the newest commit with a position stay, of every job that has left one. Reads the commits that are to be archived,
-/// and of the later ones as many as it takes: one, as long as a single job writes the table.
-pub(super) async fn hold(table: &Table, timeline: &Timeline, chosen: &mut Chosen) -> Result<()> {
+/// and of the later ones as many as it takes: one, as long as a single job writes the table. `max`: commits that a timeline has at
+/// most if nothing is held.
+pub(super) async fn hold(table: &Table, timeline: &Timeline, chosen: &mut Chosen, max: usize) -> Result<()> {
     let Some(last) = chosen.writes.last().map(|write| write.time.clone()) else { return Ok(()) };
     let mut later = timeline.completed_writes().rev().take_while(|write| write.time > last);
     let mut known = BTreeSet::new();
@@ -26,8 +32,19 @@ pub(super) async fn hold(table: &Table, timeline: &Timeline, chosen: &mut Chosen
             {
                 known.extend(positions(&table.commit_summary(later).await?.metadata.extra_metadata));
             }
-            if known.insert(position.clone()) {
+            if !known.insert(position.clone()) {
+                continue;
+            }
+            let after = timeline.completed_writes().rev().take_while(|later| later.time > write.time).count();
+            if after <= max.saturating_mul(PATIENCE) {
                 holding = Some((write.time.clone(), position));
+            } else {
+                tracing::warn!(
+                    instant = %write.time,
+                    position,
+                    commits_since = after,
+                    "the newest commit with this position is archived with the others: its job seems to be gone. A job of                      hudi-streamer finds it in the archived timeline, Hudi's own do not"
+                );
             }
         }
     }

@@ -91,7 +91,7 @@ impl Archiver {
         let rules = self.rules(timeline).await?;
         let mut chosen = rules::choose(timeline, &rules);
         self.hold_replaced(&mut chosen).await?;
-        checkpoint::hold(&self.table, timeline, &mut chosen).await?;
+        checkpoint::hold(&self.table, timeline, &mut chosen, rules.max).await?;
         Ok(chosen)
     }
 

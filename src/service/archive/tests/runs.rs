@@ -236,6 +236,25 @@ async fn the_newest_checkpoint_of_each_job_stays() {
 }
 
 #[tokio::test]
+async fn the_position_of_a_job_that_is_gone_does_not_stay_for_good() {
+    const SINK: &str = "_hudi_streaming_sink_checkpoint";
+    for (commits, gone) in [(2 + 3 * 2, &[1][..]), (3 + 3 * 2, &[1, 2, 3, 4, 5, 6, 7, 8])] {
+        let (_folder, table) = table();
+        for number in 1..=commits {
+            let sink: &[_] = if number == 2 { &[(SINK, r#"{"a":"1"}"#)] } else { &[] };
+            let ours = ("deltastreamer.checkpoint.key", number.to_string());
+            let extra = [&[(ours.0, ours.1.as_str())], sink].concat();
+            commit(&table, number, &extra).await;
+        }
+        let done = archiver(&table, 1, 2).archive().await.expect("archived");
+        assert_eq!(numbers(&done.instants), gone, "{commits} commits");
+        let timeline = table.timeline().await.expect("a timeline");
+        let archived = table.archived_with(&timeline, &[SINK.to_string()]).await.expect("read");
+        assert_eq!(archived.map(|found| found.instant.time), (commits == 9).then(|| time(2)), "{commits} commits");
+    }
+}
+
+#[tokio::test]
 async fn a_replacecommit_stays_until_its_files_are_gone() {
     for name in ["v6_cow_insert_overwrite", "v6_cow_clustering"] {
         let (_folder, path) = golden(name);
