@@ -78,6 +78,7 @@ impl<'a> Loader<'a> {
         let write = self.write();
         let compaction = self.compaction(table_type, write.workers);
         let concurrency = self.concurrency();
+        self.locks_apart(&source.bad_records, &concurrency, &table.name);
         let archive = self.archive();
         let clean = self.clean();
         let run = self.run();

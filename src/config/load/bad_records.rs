@@ -102,6 +102,23 @@ impl Loader<'_> {
         QuarantineTarget::Table { base_path, table_name }
     }
 
+    /// The error table's lock, which is named after it, is asked for while the data's is held.
+    pub(super) fn locks_apart(&mut self, errors: &BadRecordsConfig, concurrency: &ConcurrencyConfig, data: &str) {
+        let Some(QuarantineTarget::Table { table_name, .. }) = &errors.quarantine else { return };
+        let Some(LockProvider::ZooKeeper(zookeeper)) = concurrency.lock.as_ref().map(|lock| &lock.provider) else {
+            return;
+        };
+        if zookeeper.lock_key.as_deref().unwrap_or(data) == table_name {
+            let text = format!(
+                "{}={table_name} is the name of the data's lock, too, and a job would wait for itself: set {} to another one, \
+                 for all that write the data",
+                keys::ERROR_TABLE_NAME.name,
+                keys::ZOOKEEPER_KEY.name
+            );
+            self.problem("config-conflict", text);
+        }
+    }
+
     fn check_topic(&mut self, source: SourceClass) {
         if self.given(&keys::BAD_RECORDS_TOPIC) == self.given(&keys::KAFKA_TOPIC) {
             let text = format!(
@@ -179,6 +196,23 @@ mod tests {
             let problem = call(confs).problem();
             assert_eq!(problem.code, *code, "{}", problem.text);
             names.iter().for_each(|name| assert!(problem.text.contains(name), "{name}: {}", problem.text));
+        }
+    }
+
+    #[test]
+    fn the_error_table_has_a_lock_of_its_own() {
+        let several = [
+            "hoodie.write.concurrency.mode=optimistic_concurrency_control",
+            "hoodie.write.lock.zookeeper.url=zk1",
+            "hoodie.write.lock.zookeeper.base_path=/locks",
+        ];
+        let with = |key: &str| call(&[&TABLE[..], &several, &[key]].concat());
+        let key = "hoodie.write.lock.zookeeper.lock_key";
+        assert!(with(&format!("{key}=data")).ok().concurrency.lock.is_some());
+        let problem = with(&format!("{key}=errors")).problem();
+        assert_eq!(problem.code, "config-conflict", "{}", problem.text);
+        for name in [key, "hoodie.errortable.target.table.name=errors"] {
+            assert!(problem.text.contains(name), "{name}: {}", problem.text);
         }
     }
 
