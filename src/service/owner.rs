@@ -88,9 +88,24 @@ fn is_living(id: &str) -> bool {
 
 /// Makes a file `new` whose content `found` has shown it to be a dead one's: of several that find it so, one succeeds.
 pub(super) async fn replace(storage: &Storage, path: &str, found: &[u8], new: Bytes) -> Result<bool> {
-    // The one with the claim looks again, and writes.
+    claimed(storage, path, found, &new, storage.put(path, new.clone())).await
+}
+
+/// Removes a file whose owner is gone, or is about to be, if it is `ours` still and nobody is about to take it over.
+pub(super) async fn remove(storage: &Storage, path: &str, ours: &Bytes) -> Result<bool> {
+    claimed(storage, path, ours, ours, storage.delete(path)).await
+}
+
+/// Does it if the file is `found` still. Of several, the one with the claim looks again, and does it.
+async fn claimed(
+    storage: &Storage,
+    path: &str,
+    found: &[u8],
+    by: &Bytes,
+    work: impl Future<Output = Result<()>>,
+) -> Result<bool> {
     let claim = format!("{path}.claim");
-    match storage.create(&claim, new.clone()).await {
+    match storage.create(&claim, by.clone()).await {
         Ok(()) => {}
         Err(Error::AlreadyExists { .. }) => {
             if silence(storage, &claim).await?.is_some_and(|(_, silent_ms)| silent_ms >= HEARTBEAT_EXPIRES_MS) {
@@ -100,15 +115,20 @@ pub(super) async fn replace(storage: &Storage, path: &str, found: &[u8], new: By
         }
         Err(e) => return Err(e),
     }
-    let replaced = replace_unchanged(storage, path, found, new).await;
+    let done = if_unchanged(storage, path, found, work).await;
     storage.delete(&claim).await?;
-    replaced
+    done
 }
 
-async fn replace_unchanged(storage: &Storage, path: &str, found: &[u8], new: Bytes) -> Result<bool> {
+async fn if_unchanged(
+    storage: &Storage,
+    path: &str,
+    found: &[u8],
+    work: impl Future<Output = Result<()>>,
+) -> Result<bool> {
     let unchanged = storage.get_opt(path).await?.is_some_and(|now| now == found);
     if unchanged {
-        storage.put(path, new).await?;
+        work.await?;
     }
     Ok(unchanged)
 }
@@ -195,6 +215,29 @@ mod tests {
             [("", "no owner"), ("other-boot pid:[1] 1 5 x", "another machine"), ("- - 1 5", "too short")]
         {
             assert_eq!(is_alive(unknown), None, "{why}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_somebody_is_about_to_take_over_is_not_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let storage = Storage::open(folder.path().to_str().expect("text")).expect("a storage");
+        let (ours, theirs) = (Bytes::from("ours"), Bytes::from("theirs"));
+        for (name, content, claim, want) in [
+            ("ours", Some(&ours), None, true),
+            ("ours, and claimed", Some(&ours), Some(&theirs), false),
+            ("another's by now", Some(&theirs), None, false),
+            ("gone", None, None, false),
+        ] {
+            for (path, content) in [("lock", content), ("lock.claim", claim)] {
+                storage.delete(path).await.expect("deleted");
+                if let Some(content) = content {
+                    storage.create(path, content.clone()).await.expect("created");
+                }
+            }
+            assert_eq!(remove(&storage, "lock", &ours).await.expect("asked"), want, "{name}");
+            assert_eq!(storage.get_opt("lock").await.expect("read").as_ref(), content.filter(|_| !want), "{name}");
+            assert_eq!(storage.get_opt("lock.claim").await.expect("read").as_ref(), claim, "{name}");
         }
     }
 

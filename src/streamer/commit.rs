@@ -6,6 +6,7 @@ use super::{Error, Result, checkpoint, open, overtaken, undo};
 use crate::observe::{RoundReport, Stages};
 use crate::record;
 use crate::schema::TableSchema;
+use crate::service::lock::Held;
 use crate::service::{self, Inserted, OpenWrite};
 use crate::source::Rejects;
 use crate::storage::fault_point;
@@ -223,12 +224,26 @@ impl Streamer {
         &self,
         context: &WriteContext,
         open: &mut OpenWrite,
+        metadata: CommitMetadata,
+        inserted: Option<&Inserted>,
+        statuses: &[WriteStatus],
+    ) -> Result<()> {
+        let held = open.lock(&self.writers).await?;
+        let done = self.complete_locked(context, open, &held, metadata, inserted, statuses).await;
+        undo::release(held).await;
+        done
+    }
+
+    async fn complete_locked(
+        &self,
+        context: &WriteContext,
+        open: &OpenWrite,
+        held: &Held,
         mut metadata: CommitMetadata,
         inserted: Option<&Inserted>,
         statuses: &[WriteStatus],
     ) -> Result<()> {
         let table = &context.table;
-        let held = open.lock(&self.writers).await?;
         if self.writers.are_several() {
             self.among_others(context, open, &mut metadata, inserted, statuses).await?;
         }
@@ -236,9 +251,7 @@ impl Streamer {
         open.check_alive().await?;
         held.check().await.map_err(service::Error::from)?;
         fault_point("under-lock");
-        table.complete(&open.time, open.action, metadata.to_json()).await?;
-        undo::release(held).await;
-        Ok(())
+        Ok(table.complete(&open.time, open.action, metadata.to_json()).await?)
     }
 }
 

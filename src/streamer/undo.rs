@@ -36,9 +36,10 @@ fn tell(ended: service::Result<()>, instant: &crate::table::InstantTime) {
     }
 }
 
-/// After the commit point; a lock that was lost right before it may have let another writer in, which is to be known.
+/// After the commit point, or where it was not reached; a lock that was lost right before it may have let another writer in,
+/// which is to be known.
 pub(super) async fn release(held: Held) {
     if let Err(e) = held.release().await {
-        tracing::warn!(error = %e, "the lock was not released in order; the commit stands");
+        tracing::warn!(error = %e, "the lock was not released in order; a commit under it stands");
     }
 }

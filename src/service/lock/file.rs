@@ -198,11 +198,10 @@ impl Drop for FileGrip {
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (storage, content) = (self.storage.clone(), self.content.clone());
-        // Not done where the process ends first: the lock is then found to be a dead one's.
+        // The next one here need not wait for it. Not done where the process ends first: the lock is then found to be a dead
+        // one's.
         runtime.spawn(async move {
-            if storage.get_opt(PATH).await.is_ok_and(|found| found.is_some_and(|found| found == content)) {
-                let _ = storage.delete(PATH).await;
-            }
+            let _ = owner::remove(&storage, PATH, &content).await;
         });
     }
 }
