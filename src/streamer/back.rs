@@ -8,6 +8,7 @@ use crate::table::{Action, Instant, InstantTime, Table};
 use chrono::DateTime;
 use serde::Serialize;
 use serde_json::json;
+use std::collections::BTreeMap;
 
 pub(super) async fn savepoint(
     table: &Table,
@@ -130,7 +131,7 @@ async fn rolled_back(table: &Table, mut undone: Vec<Write>, done: &RolledBack, w
     let text = format!("{} {what}: {counts}\n{}", undone[0].told(), now.told("is"));
     let json = json!({
         "undone": undone, "files_deleted": done.files_deleted, "log_files_written": done.log_files_written,
-        "newest": now.newest, "checkpoint": now.checkpoint, "dry_run": false,
+        "newest": now.newest, "checkpoint": now.checkpoint, "checkpoints": now.checkpoints, "dry_run": false,
     });
     Ok(Answer { text, json })
 }
@@ -175,7 +176,7 @@ pub(super) async fn restore(
         "to": to.to_string(), "is_savepoint": is_savepoint,
         "undone": done.undone.iter().map(|info| &info.commit_time).collect::<Vec<_>>(), "writes": undone,
         "files_deleted": done.files_deleted, "log_files_written": done.log_files_written,
-        "newest": now.newest, "checkpoint": now.checkpoint, "dry_run": false,
+        "newest": now.newest, "checkpoint": now.checkpoint, "checkpoints": now.checkpoints, "dry_run": false,
     });
     Ok(Answer { text, json })
 }
@@ -191,7 +192,10 @@ async fn would(table: &Table, undone: Vec<Write>, stays: Option<&InstantTime>) -
         text.push_str(&format!("\n  {}", write.told()));
     }
     text.push_str(&format!("\n{}", now.told("would be")));
-    let json = json!({ "undone": undone, "newest": now.newest, "checkpoint": now.checkpoint, "dry_run": true });
+    let json = json!({
+        "undone": undone, "newest": now.newest, "checkpoint": now.checkpoint, "checkpoints": now.checkpoints,
+        "dry_run": true,
+    });
     Ok(Answer { text, json })
 }
 
@@ -222,14 +226,13 @@ impl Write {
         }
         let metadata = table.commit_metadata(instant).await?;
         let sum = |of: fn(&crate::table::WriteStat) -> u64| metadata.stats().map(of).fold(0, u64::saturating_add);
-        let (v1, v2) = checkpoint::spellings(&metadata);
         Ok(Write {
             completed: true,
             operation: metadata.operation_type.clone(),
             inserted: sum(|s| s.num_inserts),
             updated: sum(|s| s.num_update_writes),
             deleted: sum(|s| s.num_deletes),
-            checkpoint: v2.or(v1),
+            checkpoint: checkpoint::put_by(&metadata, &instant.time),
             ..Write::gone(instant)
         })
     }
@@ -268,7 +271,9 @@ impl Write {
 /// Where the table stands afterwards.
 struct Now {
     newest: Option<String>,
+    /// Of the job without an id.
     checkpoint: Option<String>,
+    checkpoints: BTreeMap<String, String>,
 }
 
 impl Now {
@@ -283,16 +288,19 @@ impl Now {
         Ok(Now {
             newest: timeline.last_completed_write().map(|write| write.time.to_string()),
             checkpoint: checkpoint::position(table, &timeline).await?,
+            checkpoints: checkpoint::positions(table, &timeline).await?,
         })
     }
 
     fn told(&self, is: &str) -> String {
-        match (&self.newest, &self.checkpoint) {
-            (None, _) => format!("the table {is} without a write"),
-            (Some(newest), Some(checkpoint)) => {
-                format!("the newest write {is} {newest}, and a job goes on from position {checkpoint}")
-            }
-            (Some(newest), None) => format!("the newest write {is} {newest}; none carries a position"),
+        let Some(newest) = &self.newest else { return format!("the table {is} without a write") };
+        let of_one = |job: String, position: &String| format!("{job} goes on from position {position}");
+        let plain = self.checkpoint.iter().map(|position| of_one("a job".into(), position));
+        let named = self.checkpoints.iter().map(|(id, position)| of_one(format!("job {id}"), position));
+        let jobs: Vec<String> = plain.chain(named).collect();
+        match jobs.is_empty() {
+            false => format!("the newest write {is} {newest}, and {}", jobs.join(", ")),
+            true => format!("the newest write {is} {newest}; none carries a position"),
         }
     }
 }

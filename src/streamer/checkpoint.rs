@@ -10,6 +10,7 @@ pub(super) use renamed::take_over;
 use super::{Error, Result};
 use crate::config::{CheckpointConfig, KafkaConfig, OffsetReset};
 use crate::table::{CommitMetadata, InstantTime, State, Table, Timeline};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Next start position, as 0.x writes it (`StreamerCheckpointV1`).
 pub(super) const KEY_V1: &str = "deltastreamer.checkpoint.key";
@@ -74,6 +75,32 @@ impl Stored {
 /// The position that the newest commit with one carries, for those who only look.
 pub async fn position(table: &Table, timeline: &Timeline) -> Result<Option<String>> {
     Ok(latest(table, timeline, None).await?.and_then(|stored| stored.key))
+}
+
+/// The same of every job that has left one on the timeline, by its id: several may share the table.
+pub(super) async fn positions(table: &Table, timeline: &Timeline) -> Result<BTreeMap<String, String>> {
+    let mut ids = BTreeSet::new();
+    for instant in timeline.completed_writes() {
+        ids.extend(ids_of(&table.commit_summary(instant).await?.metadata).map(str::to_string));
+    }
+    let mut positions = BTreeMap::new();
+    for id in ids {
+        let stored = latest(table, timeline, Some(&id)).await?;
+        positions.extend(stored.and_then(|stored| stored.key).map(|key| (id, key)));
+    }
+    Ok(positions)
+}
+
+/// The position that a commit has put there itself; it may carry those of other jobs on.
+pub(super) fn put_by(metadata: &CommitMetadata, instant: &InstantTime) -> Option<String> {
+    let ids = [None].into_iter().chain(ids_of(metadata).map(Some));
+    let mut stored = ids.filter_map(|id| Stored::from_metadata(instant.clone(), metadata, id));
+    stored.find(|stored| stored.origin == *instant)?.key
+}
+
+fn ids_of(metadata: &CommitMetadata) -> impl Iterator<Item = &str> {
+    let keys = metadata.extra_metadata.keys();
+    keys.filter_map(|key| key.strip_prefix(KEY_V2).or_else(|| key.strip_prefix(KEY_V1))?.strip_prefix('.'))
 }
 
 /// Walks the completed writes of the active timeline, newest first, to the first that knows of a checkpoint. Commits of

@@ -95,6 +95,12 @@ async fn a_job_that_rests_is_carried_on_and_a_plain_checkpoint_is_not() {
     assert_eq!(position(&table, &job(0)).await.as_deref(), Some("1"));
     assert_eq!(position(&table, &job(1)).await.as_deref(), Some("4"));
     assert_eq!(position(&table, &plain).await, None);
+    let timeline = table.timeline().await.unwrap();
+    let all = super::super::positions(&table, &timeline).await.unwrap();
+    assert_eq!(all.values().collect::<Vec<_>>(), ["1", "4"], "an operator is shown all of them");
+    let newest = timeline.completed_writes().next_back().unwrap();
+    let metadata = table.commit_metadata(newest).await.unwrap();
+    assert_eq!(super::super::put_by(&metadata, &newest.time).as_deref(), Some("4"), "of all that it carries");
 }
 
 #[tokio::test]
