@@ -20,7 +20,7 @@ pub use clean::{CleanMemory, CleanPreview, Cleaner};
 pub use compaction::{Compactor, Looked};
 pub use concurrency::{Conflicts, Inserted, OpenWrite, Writers};
 pub use restore::{Error as BackError, Restore, Restored, plan_restore, restore};
-pub use rollback::{RolledBack, rollback, rollback_compaction, rollback_failed_writes};
+pub use rollback::{Lost, RolledBack, remove_lost, rollback, rollback_compaction, rollback_failed_writes};
 pub use rollback::{find_newest, finish_rollbacks, newest_before, rollback_newest};
 pub use savepoint::{Savepoint, create_savepoint, delete_savepoint, find_savepoint, prepare_savepoint, savepoints};
 
@@ -50,6 +50,10 @@ pub enum Error {
          again once it has been silent for 2 minutes"
     )]
     WriterAlive { instant: String, seconds: i64 },
+    #[error(
+        "undo {instant}: its writer, which has no heartbeat, was at work {seconds} s ago; stop it, and try again in {left} s"
+    )]
+    WriterMayBeAlive { instant: String, seconds: u64, left: u64 },
     #[error(transparent)]
     Back(#[from] restore::Error),
     #[error(
@@ -135,6 +139,7 @@ impl Error {
             Error::Lock(e) => e.code(),
             Error::CommitsAfter { .. } => "service-rollback-commits-after",
             Error::WriterAlive { .. } => "service-rollback-writer-alive",
+            Error::WriterMayBeAlive { .. } => "service-writer-may-be-alive",
             Error::Back(e) => e.code(),
             Error::WriteConflict { .. } => "service-write-conflict",
             Error::WriterExpired { .. } => "service-writer-expired",

@@ -20,6 +20,7 @@
 mod dead;
 mod leftovers;
 mod log_blocks;
+mod lost;
 mod newest;
 mod plan;
 mod undo;
@@ -33,9 +34,12 @@ use crate::config::FailedWritesPolicy;
 use crate::table::{self, Action, Instant, InstantInfo, InstantTime, Markers, RollbackMetadata, RollbackPartition};
 use crate::table::{PARTITION_METAFILE, RollbackPlan, State, Table, Timeline, TimelineRecord, in_folder};
 use bytes::Bytes;
+pub(super) use dead::refuse_young;
 use futures::stream::{StreamExt, TryStreamExt};
 use leftovers::{Leftovers, Scope};
 use log_blocks::Appended;
+pub(super) use lost::earliest_lost;
+pub use lost::{Lost, remove_lost};
 pub(super) use newest::{being_taken_back, without};
 pub use newest::{find_newest, finish_rollbacks, newest_before, rollback_newest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -201,6 +205,7 @@ async fn execute(
     leftovers: &Leftovers,
 ) -> Result<(RolledBack, RollbackMetadata)> {
     let started = std::time::Instant::now();
+    let leftovers = &leftovers.settled(table, target).await?;
     match table.mark_inflight(time, Action::Rollback, Bytes::new()).await {
         Err(table::Error::InstantExists { .. }) => {}
         other => other?,

@@ -71,15 +71,17 @@ pub(super) async fn clear(
     let started = Instant::now();
     let rolled_back = service::rollback_failed_writes(table, writers).await?;
     metrics.rolled_back(started.elapsed(), rolled_back.iter().map(|r| r.files_deleted).sum());
-    for done in rolled_back {
-        tracing::warn!(
-            instant = %done.instant.time,
-            files_deleted = done.files_deleted,
-            log_files_written = done.log_files_written,
-            "rolled back a write that did not complete"
-        );
-    }
+    rolled_back.iter().for_each(tell_of_rollback);
     Ok(table.timeline().await?)
+}
+
+pub(super) fn tell_of_rollback(done: &service::RolledBack) {
+    tracing::warn!(
+        instant = %done.instant.time,
+        files_deleted = done.files_deleted,
+        log_files_written = done.log_files_written,
+        "rolled back a write that did not complete"
+    );
 }
 
 /// Before anything is committed: a metadata table would go stale.

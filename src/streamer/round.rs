@@ -17,7 +17,7 @@ use crate::index::{KeyCache, Tagged};
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
-use crate::service::{CleanMemory, Looked, OpenWrite, Writers};
+use crate::service::{self, CleanMemory, Looked, OpenWrite, Writers};
 use crate::source::{self, Fetch, FetchRequest, Rejects, Source, hidden_columns};
 use crate::storage::Storage;
 use crate::table::{FileSystemView, InstantTime, Table, Timeline};
@@ -349,9 +349,16 @@ impl Streamer {
         let Some(table) = &mut self.table else { return Ok(timeline) };
         if !self.config.run.dry_run && !self.config.run.explain {
             let timeline = open::clear(table, timeline, &self.metrics, &self.writers).await?;
-            if !self.swept {
-                table.sweep().await?;
-                self.swept = true;
+            if !self.swept || self.writers.are_several() {
+                let lost = service::remove_lost(table, &self.writers).await?;
+                if !self.swept {
+                    table.sweep().await?;
+                }
+                self.swept = lost.wait.is_empty();
+                if !lost.rolled_back.is_empty() {
+                    lost.rolled_back.iter().for_each(open::tell_of_rollback);
+                    return Ok(table.timeline().await?);
+                }
             }
             return Ok(timeline);
         }

@@ -71,6 +71,11 @@ impl Timeline {
         self.start().is_some_and(|start| time < start)
     }
 
+    /// Whether file slices on this instant are any: log files come on those of pending compactions as well.
+    pub fn has_slices_on(&self, time: &InstantTime) -> bool {
+        self.is_valid(time) || self.pending(Action::Compaction).any(|compaction| compaction.time == *time)
+    }
+
     /// Whether what was written then has left the timeline, and nobody can tell any more where.
     pub fn starts_after(&self, time: &InstantTime) -> bool {
         self.start().is_none_or(|start| time < start)

@@ -21,6 +21,7 @@ pub use rules::Hold;
 use super::Result;
 use super::clean::retain::earliest_to_retain;
 use super::lock::{Held, Locks};
+use super::rollback::earliest_lost;
 use crate::config::{ArchiveConfig, CleanPolicy, CompactionTrigger, TriggerStrategy};
 use crate::table::{Action, CleanMetadata, Instant, LogFileName, Table, Timeline, TimelineRecord, parse_base_file};
 use tokio_util::sync::CancellationToken;
@@ -92,7 +93,19 @@ impl Archiver {
         let mut chosen = rules::choose(timeline, &rules);
         self.hold_replaced(&mut chosen).await?;
         checkpoint::hold(&self.table, timeline, &mut chosen, rules.max).await?;
+        self.hold_lost(timeline, &mut chosen).await?;
         Ok(chosen)
+    }
+
+    /// What writes have left that the timeline does not have would count as soon as its start has passed them.
+    async fn hold_lost(&self, timeline: &Timeline, chosen: &mut Chosen) -> Result<()> {
+        if chosen.writes.is_empty() || self.table.has_metadata_table() {
+            return Ok(());
+        }
+        let Some(lost) = earliest_lost(&self.table, timeline).await? else { return Ok(()) };
+        let before = timeline.completed_writes().rfind(|write| write.time < lost).map(|write| &write.time);
+        chosen.stop_before(before.unwrap_or(&lost), Hold::Lost(lost.clone()));
+        Ok(())
     }
 
     async fn rules(&self, timeline: &Timeline) -> Result<Rules> {

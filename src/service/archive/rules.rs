@@ -43,6 +43,8 @@ pub enum Hold {
     Compaction(InstantTime),
     #[error("the files that replacecommit {0} has replaced are not cleaned yet")]
     Replaced(InstantTime),
+    #[error("{0} has left the timeline, but not all of its files: the next start of a job rolls it back")]
+    Lost(InstantTime),
     #[error("the metadata table has not been compacted since")]
     MetadataTable,
     #[error("commit {0} is the newest with {1}: a job that has not committed since goes on from there")]

@@ -18,6 +18,8 @@
 mod error;
 mod plan;
 mod run;
+#[cfg(test)]
+mod tests;
 
 pub use error::Error;
 pub use plan::{Restore, plan_restore};

@@ -1,7 +1,8 @@
 //! What a restore is to undo, and whether it can be done.
 
+use crate::service::concurrency::Life;
 use crate::service::reach::{self, Undone};
-use crate::service::rollback::{check_nobody_writes, is_clustering};
+use crate::service::rollback::{check_nobody_writes, is_clustering, refuse_young};
 use crate::service::savepoint;
 use crate::service::{BackError, Error, Result, Writers, compaction};
 use crate::table::{Action, Instant, InstantInfo, InstantTime, RestorePlan, State, Table, Timeline, TimelineRecord};
@@ -56,6 +57,11 @@ async fn later(table: &Table, timeline: &Timeline, to: &InstantTime) -> Result<V
     Ok(first)
 }
 
+pub(super) fn log_compaction(table: &Table, pending: &Instant) -> Error {
+    let (path, instant) = (table.storage.display(""), pending.time.to_string());
+    crate::table::Error::LogCompactionPending { path, instant }.into()
+}
+
 pub(super) fn is_undone(instant: &Instant) -> bool {
     instant.action.is_write() || matches!(instant.action, Action::Compaction | Action::LogCompaction)
 }
@@ -68,8 +74,7 @@ async fn check(
     undo: &[Instant],
 ) -> Result<()> {
     if let Some(instant) = undo.iter().find(|instant| instant.action == Action::LogCompaction) {
-        let (path, instant) = (table.storage.display(""), instant.time.to_string());
-        return Err(crate::table::Error::LogCompactionPending { path, instant }.into());
+        return Err(log_compaction(table, instant));
     }
     // Where the first write of the timeline has a savepoint, others may have been archived after it.
     if timeline.starts_after(to) {
@@ -85,7 +90,10 @@ async fn check(
     for instant in undo.iter().filter(|instant| instant.is_pending()) {
         match instant.action {
             Action::Compaction => compaction::check_nobody_executes(table, instant).await?,
-            _ => drop(check_nobody_writes(table, instant, writers).await?),
+            _ if check_nobody_writes(table, instant, writers).await? == Life::None => {
+                refuse_young(table, instant, writers).await?
+            }
+            _ => {}
         }
     }
     check_files(table, timeline, to, undo).await

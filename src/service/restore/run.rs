@@ -1,6 +1,6 @@
 //! The steps of a restore.
 
-use super::plan::{Restore, check_files, is_undone};
+use super::plan::{Restore, check_files, is_undone, log_compaction};
 use crate::service::lock::Held;
 use crate::service::rollback::{resume_undo, target_of, undo};
 use crate::service::{Error, Result};
@@ -36,8 +36,8 @@ pub async fn restore(table: &Table, held: &Held, planned: &Restore) -> Result<Re
     let mut run = Run::begin(table, planned).await?;
     run.all(&planned.undo).await?;
     // What came in between rests on rows that are gone.
-    while let Some(late) = run.completed_meanwhile().await? {
-        tracing::warn!(instant = %late.time, "a write completed while the table was being restored: it is undone, too");
+    while let Some(late) = run.begun_meanwhile().await? {
+        tracing::warn!(instant = %late.time, "a write began before the restore was to be seen: it is undone, too");
         run.all(&[late]).await?;
     }
     held.check().await?;
@@ -120,10 +120,14 @@ impl<'a> Run<'a> {
         Ok(None)
     }
 
-    async fn completed_meanwhile(&self) -> Result<Option<Instant>> {
+    /// Between the look at the timeline and the restore's own instant, whether it has completed or not: the newest.
+    async fn begun_meanwhile(&self) -> Result<Option<Instant>> {
         let timeline = self.table.timeline_as_it_is().await?;
-        let newest = timeline.instants.iter().rfind(|i| is_undone(i) && !i.is_pending() && i.time > *self.to);
-        Ok(newest.cloned())
+        let newest = timeline.instants.iter().rfind(|i| is_undone(i) && i.time > *self.to);
+        match newest.filter(|newest| newest.action == Action::LogCompaction) {
+            Some(pending) => Err(log_compaction(self.table, pending)),
+            None => Ok(newest.cloned()),
+        }
     }
 
     async fn complete(self, took: std::time::Duration) -> Result<Restored> {

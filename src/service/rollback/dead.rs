@@ -4,10 +4,11 @@
 //! finds its heartbeat, or its instant, gone, and does not commit.
 
 use super::{begin, is_clustering, planned, resume};
-use crate::service::Result;
 use crate::service::concurrency::{Life, Lives, Writers, tolerance};
-use crate::table::{Action, Instant, InstantTime, State, Table, Timeline};
+use crate::service::{Error, Result};
+use crate::table::{Action, Instant, InstantTime, Markers, State, Table, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::RolledBack;
 
@@ -37,6 +38,25 @@ pub(super) async fn roll_back(table: &Table, writers: &Writers) -> Result<Vec<Ro
     }
     held.release().await?;
     Ok(rolled_back)
+}
+
+/// Refuses while a write without a heartbeat may be going on: where its instant, or a marker, is young.
+pub(in crate::service) async fn refuse_young(table: &Table, write: &Instant, writers: &Writers) -> Result<()> {
+    if write.state == State::Requested && is_clustering(table, write).await? {
+        return Ok(());
+    }
+    let ages = Ages::look(table).await?;
+    let markers = Markers::new(&table.storage, &write.time).files().await?;
+    let of_markers = markers.iter().map(|file| file.modified_ms).max().map(|newest_ms| ages.since(newest_ms));
+    let Some(silent_ms) = ages.of(write).into_iter().chain(of_markers).min() else { return Ok(()) };
+    let silence = tolerance(&writers.heartbeat);
+    match silence.checked_sub(Duration::from_millis(silent_ms)) {
+        None => Ok(()),
+        Some(left) => {
+            let (instant, seconds, left) = (write.time.to_string(), silent_ms / 1000, left.as_secs() + 1);
+            Err(Error::WriterMayBeAlive { instant, seconds, left })
+        }
+    }
 }
 
 /// What nobody is at any more.
@@ -106,6 +126,10 @@ impl Ages {
     fn of(&self, instant: &Instant) -> Option<u64> {
         let states = [State::Requested, State::Inflight].map(|state| instant.in_state(state).path());
         let newest = states.iter().filter_map(|path| self.modified_ms.get(path)).max()?;
-        Some(u64::try_from(self.now_ms.saturating_sub(*newest)).unwrap_or(0))
+        Some(self.since(*newest))
+    }
+
+    fn since(&self, ms: i64) -> u64 {
+        u64::try_from(self.now_ms.saturating_sub(ms)).unwrap_or(0)
     }
 }

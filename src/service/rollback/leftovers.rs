@@ -85,7 +85,7 @@ impl Leftovers {
         };
         let marked = Leftovers::of_paths(instant, markers.iter().map(|marker| marker.path.as_str()));
         match marked.filter(|marked| *marked != Leftovers::default()) {
-            Some(marked) => Ok(marked),
+            Some(marked) => Ok(marked.without_lost_slices(timeline)),
             None if instant.action == Action::Compaction => of_compaction(table, instant).await,
             None => of_write(table, timeline, instant).await,
         }
@@ -106,6 +106,38 @@ impl Leftovers {
             leftovers.add(LogSlice { partition, file_id: log.file_id, base_instant: log.base_instant, logs });
         }
         Some(leftovers)
+    }
+
+    /// Where a restore has undone what a slice rests on, or a compaction's plan was taken back, the files go that the write
+    /// has put there. A rollback block would be a slice of its own, without rows, that hides those before it as soon as the
+    /// timeline's start has passed its instant.
+    pub(super) fn without_lost_slices(mut self, timeline: &Timeline) -> Leftovers {
+        let (slices, lost): (Vec<_>, Vec<_>) =
+            self.slices.into_iter().partition(|slice| timeline.has_slices_on(&slice.base_instant));
+        self.slices = slices;
+        for LogSlice { partition, file_id, logs, .. } in lost {
+            let file = |name| DataFile { partition: partition.clone(), name, file_id: file_id.clone() };
+            self.files.extend(logs.into_iter().map(file));
+        }
+        self
+    }
+
+    /// As it can be done now, the plan being of another time. A log file that somebody else has written to stays: markers name
+    /// those, too, that were there already under the name that the write had chosen.
+    pub(super) async fn settled(&self, table: &Table, target: &Instant) -> Result<Leftovers> {
+        let mut settled = self.clone();
+        if !settled.slices.is_empty() {
+            settled = settled.without_lost_slices(&table.timeline_as_it_is().await?);
+        }
+        let mut files = Vec::with_capacity(settled.files.len());
+        for file in settled.files {
+            if DataFile::of(target, Scope::Whole, &file.partition, &file.name).is_some()
+                || is_of_alone(table, &file, &target.time).await?
+            {
+                files.push(file);
+            }
+        }
+        Ok(Leftovers { files, ..settled })
     }
 
     /// One rollback block is enough for a slice, however many files the write has made there (`RollbackUtils.mergeRollbackRequest`,
@@ -192,6 +224,25 @@ fn logs_with_blocks(table: &Table, slice: &FileSlice, time: &InstantTime) -> Res
         logs,
     });
     Ok(slices.collect())
+}
+
+/// Whether all blocks of a log file are of one instant; one that is not there, or holds nothing that can be read, is nobody
+/// else's.
+async fn is_of_alone(table: &Table, file: &DataFile, time: &InstantTime) -> Result<bool> {
+    let path = file.path();
+    let Some(size) = table.storage.size(&path).await? else { return Ok(true) };
+    let (storage, time) = (table.storage.clone(), time.clone());
+    let look = move || {
+        for block in LogReader::open(&storage, &path, size) {
+            let block = block?;
+            if block.kind != BlockKind::Corrupt && block.header.instant() != Some(&time) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    let looked = tokio::task::spawn_blocking(look).await;
+    looked.map_err(|e| Error::Panicked { doing: "look at log files", why: e.to_string() })?
 }
 
 pub(super) fn split(path: &str) -> (&str, &str) {

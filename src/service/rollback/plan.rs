@@ -10,7 +10,7 @@ pub(super) fn make(table: &Table, instant: &Instant, leftovers: &Leftovers) -> R
     let delete = |file: &DataFile| RollbackRequest {
         partition_path: file.partition.clone(),
         file_id: Some(file.file_id.clone()),
-        latest_base_instant: Some(instant.time.to_string()),
+        latest_base_instant: Some(base_instant(file).unwrap_or_else(|| instant.time.clone()).to_string()),
         files_to_be_deleted: vec![absolute(table, file)],
         log_blocks_to_be_deleted: Some(BTreeMap::new()),
     };
@@ -27,6 +27,11 @@ pub(super) fn make(table: &Table, instant: &Instant, leftovers: &Leftovers) -> R
         rollback_requests: Some(requests.collect()),
         version: Some(1),
     }
+}
+
+/// Of a log file; it may be another than the write's.
+fn base_instant(file: &DataFile) -> Option<InstantTime> {
+    LogFileName::parse(&file.name).map(|log| log.base_instant)
 }
 
 /// As the marker-based strategy has them: it does not look at sizes, and says 1.
@@ -50,7 +55,12 @@ pub(super) fn read(plan: &RollbackPlan, target: &Instant, scope: Scope, path: &s
             if scope == Scope::Failed && LogFileName::parse(name).is_some() {
                 continue;
             }
-            let file = DataFile::of(target, scope, &request.partition_path, name);
+            // On a slice that is none; whose it is, is looked at before it goes.
+            let of_lost_slice = || {
+                let (file_id, partition) = (LogFileName::parse(name)?.file_id, request.partition_path.clone());
+                Some(DataFile { partition, name: name.to_string(), file_id })
+            };
+            let file = DataFile::of(target, scope, &request.partition_path, name).or_else(of_lost_slice);
             let why = || format!("`{name:.200}` is no file of {} alone", target.time);
             leftovers.files.push(file.ok_or_else(|| malformed(why()))?);
         }

@@ -1,5 +1,6 @@
 //! Failures that Hudi on Spark has left, and crashes of a rollback between any two of its steps.
 
+mod lost;
 mod merge_on_read;
 
 use super::*;

@@ -19,7 +19,7 @@ impl Leftovers {
         kept: &InstantTime,
     ) -> Result<Leftovers> {
         let mut leftovers = match (instant.state, instant.action) {
-            (State::Completed, _) => of_completed(table, instant).await?,
+            (State::Completed, _) => of_completed(table, instant).await?.without_lost_slices(timeline),
             // Log files may be on it as soon as there is a plan.
             (_, Action::Compaction) => of_planned(table, instant).await?,
             _ => Leftovers::of(table, timeline, instant).await?,

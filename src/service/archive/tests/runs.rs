@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::*;
 use crate::table::tests::{golden, open};
-use crate::table::{ArchivedInstant, InstantTime, State};
+use crate::table::{ArchivedInstant, InstantTime, Marker, MarkerType, Markers, State};
 use crate::write::testing::table;
 
 fn time(number: u32) -> InstantTime {
@@ -88,6 +88,24 @@ async fn old_instants_go_whole_and_are_found_in_the_archived_timeline() {
     assert_eq!(numbers(&done.instants), [3, 4, 5]);
     assert_eq!(done.written, [".hoodie/archived/.commits_.archive.1_1-0-1"], "the newest file grows");
     assert_eq!(numbers(archived(&table).await.iter().map(|archived| &archived.instant)), [1, 2, 3, 4, 5]);
+}
+
+/// Its files would count once it is older than all that is on the timeline.
+#[tokio::test]
+async fn a_write_that_left_the_timeline_but_not_its_files_holds_what_is_before_it() {
+    let (_folder, table) = table();
+    commits(&table, 1..=2).await;
+    commits(&table, 4..=6).await;
+    let marker = Marker { path: "f.parquet".to_string(), marker_type: MarkerType::Create };
+    let markers = Markers::new(&table.storage, &time(3));
+    markers.create(&marker).await.expect("marked");
+    let archiver = archiver(&table, 1, 2);
+    let done = archiver.archive().await.expect("archived");
+    assert_eq!((numbers(&done.instants), done.hold), (vec![1], Some(Hold::Lost(time(3)))));
+    table.sweep().await.expect("swept");
+    assert_eq!(table.marked().await.expect("listed"), [time(3)]);
+    markers.remove_all().await.expect("rolled back");
+    assert_eq!(numbers(&archiver.archive().await.expect("archived").instants), [2, 4, 5]);
 }
 
 #[tokio::test]
