@@ -1,7 +1,7 @@
 //! Files of one table or one input folder, on local disks and on object stores.
 //!
-//! Knows object_store and nothing of Hudi. Look at [`Storage`] first; a [`backend`] is what a kind of store must be able to
-//! do, and there are two of them: [`local`] and [`cloud`]. Invariants, on all of them: every path given to a [`Storage`] is
+//! Knows object_store and nothing of Hudi. Look at [`Storage`] first; a `backend` is what a kind of store must be able to
+//! do, and there are two of them: `local` and `cloud`. Invariants, on all of them: every path given to a [`Storage`] is
 //! relative to its root, is kept byte for byte (`a%2Fb` stays `a%2Fb`) and never leaves the root; [`Storage::create`] is
 //! atomic and fails if the target exists, and only then; a reader never sees half of a [`Storage::put`] or of an
 //! [`Upload`].

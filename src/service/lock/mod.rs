@@ -1,7 +1,7 @@
 //! The lock of a table that several writers share: who holds it may change the timeline.
 //!
 //! Sees storage and ZooKeeper, never the table. Look at [`Locks`] first: it asks, in turns, with a message when it takes
-//! long; what is asked is a provider, one a file: [`zookeeper`], [`file`], [`object`], and [`local`], which stands before the
+//! long; what is asked is a provider, one a file: `zookeeper`, `file`, `object`, and `local`, which stands before the
 //! others too, so that tasks of this process wait for each other without asking anybody. Each respects what Hudi's provider
 //! of that name does, and is respected by it.
 //!
