@@ -37,6 +37,13 @@ pub(super) fn failed(error: Error) -> Cause {
     }
 }
 
+/// Whether an answer began and did not end; `object_store` has not tried again then.
+pub(super) fn broke_off(error: &Error) -> bool {
+    let text = whole(error);
+    let tried_again = RETRIES.captures(&text).is_some_and(|found| &found[1] != "0");
+    !tried_again && !STATUS.is_match(&text) && is_retryable(error, &text)
+}
+
 /// The text of the error and of what caused it, as far as it is not said already.
 fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

@@ -4,6 +4,7 @@
 //! adds: a put that must not replace knows its own object again when the answer to it was lost (`once.rs`), files of any
 //! size in parts with bounded memory (`upload.rs`), and errors in a line (`cause.rs`).
 
+mod again;
 mod buffer;
 mod cause;
 mod connect;
@@ -25,6 +26,7 @@ use super::backend::{Backend, Draft, Outcome};
 use super::location::Bucket;
 use super::{FileInfo, Listing, Version, is_hidden};
 use crate::config::StorageConfig;
+use again::again;
 use cause::failed;
 use connect::Connection;
 
@@ -97,18 +99,23 @@ impl Cloud {
 #[async_trait::async_trait]
 impl Backend for Cloud {
     async fn get(&self, path: &str) -> Outcome<Bytes> {
-        let found = self.store().get(&self.object(path)).await.map_err(failed)?;
-        found.bytes().await.map_err(failed)
+        let (store, object) = (self.store(), &self.object(path));
+        again(|| async move { store.get(object).await?.bytes().await }).await
     }
 
     async fn get_versioned(&self, path: &str) -> Outcome<(Bytes, Version)> {
-        let found = self.store().get(&self.object(path)).await.map_err(failed)?;
-        let version = Version(UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() });
-        Ok((found.bytes().await.map_err(failed)?, version))
+        let (store, object) = (self.store(), &self.object(path));
+        again(|| async move {
+            let found = store.get(object).await?;
+            let version = UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
+            Ok((found.bytes().await?, Version(version)))
+        })
+        .await
     }
 
     async fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Outcome<Vec<Bytes>> {
-        self.store().get_ranges(&self.object(path), ranges).await.map_err(failed)
+        let (store, object) = (self.store(), &self.object(path));
+        again(|| store.get_ranges(object, ranges)).await
     }
 
     async fn size(&self, path: &str) -> Outcome<u64> {
@@ -135,10 +142,14 @@ impl Backend for Cloud {
     }
 
     async fn delete(&self, path: &str) -> Outcome<()> {
-        match self.store().delete(&self.object(path)).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(e) => Err(failed(e)),
-        }
+        let (store, object) = (self.store(), &self.object(path));
+        again(|| async move {
+            match store.delete(object).await {
+                Err(object_store::Error::NotFound { .. }) => Ok(()),
+                deleted => deleted,
+            }
+        })
+        .await
     }
 
     /// Parts that were never put together are seen by nobody; a bucket's lifecycle rule removes them. But what was to be
@@ -146,11 +157,12 @@ impl Backend for Cloud {
     async fn discard_uploads(&self, path: &str) -> Outcome<()> {
         let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
         let begin = format!("{}#", name.strip_prefix('.').unwrap_or(name));
-        let listed = self.store().list_with_delimiter(Some(&self.object(folder))).await.map_err(failed)?;
-        for meta in listed.objects {
+        let (store, prefix) = (self.store(), &self.object(folder));
+        let listed = again(|| store.list_with_delimiter(Some(prefix))).await?;
+        for meta in &listed.objects {
             let name = meta.location.filename().unwrap_or_default();
             if name.starts_with(&begin) && is_hidden(name) {
-                self.store().delete(&meta.location).await.map_err(failed)?;
+                again(|| store.delete(&meta.location)).await?;
             }
         }
         Ok(())
@@ -162,26 +174,29 @@ impl Backend for Cloud {
     }
 
     async fn delete_folder(&self, path: &str) -> Outcome<()> {
-        let listed = self.store().list(Some(&self.object(path)));
-        let locations = listed.map_ok(|meta| meta.location).boxed();
-        let mut deleted = self.store().delete_stream(locations);
-        while let Some(result) = deleted.next().await {
-            match result {
-                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
-                Err(e) => return Err(failed(e)),
+        let (store, prefix) = (self.store(), &self.object(path));
+        again(|| async move {
+            let locations = store.list(Some(prefix)).map_ok(|meta| meta.location).boxed();
+            let mut deleted = store.delete_stream(locations);
+            while let Some(result) = deleted.next().await {
+                match result {
+                    Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                    Err(e) => return Err(e),
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
+        .await
     }
 
     async fn exists_folder(&self, path: &str) -> Outcome<bool> {
-        let mut listed = self.store().list(Some(&self.object(path)));
-        Ok(listed.try_next().await.map_err(failed)?.is_some())
+        let (store, prefix) = (self.store(), &self.object(path));
+        again(|| async move { Ok(store.list(Some(prefix)).try_next().await?.is_some()) }).await
     }
 
     async fn list(&self, folder: &str) -> Outcome<Listing> {
-        let prefix = self.object(folder);
-        let listed = self.store().list_with_delimiter(Some(&prefix)).await.map_err(failed)?;
+        let (store, prefix) = (self.store(), &self.object(folder));
+        let listed = again(|| store.list_with_delimiter(Some(prefix))).await?;
         let mut files: Vec<_> = listed.objects.iter().filter_map(|meta| self.file(folder, meta)).collect();
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let within = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
@@ -202,8 +217,8 @@ impl Backend for Cloud {
 
     /// A thousand files a request, however deep they lie.
     async fn list_all(&self, folder: &str) -> Outcome<Option<Vec<FileInfo>>> {
-        let prefix = self.object(folder);
-        let metas: Vec<_> = self.store().list(Some(&prefix)).try_collect().await.map_err(failed)?;
+        let (store, prefix) = (self.store(), &self.object(folder));
+        let metas: Vec<_> = again(|| store.list(Some(prefix)).try_collect()).await?;
         Ok(Some(metas.iter().filter_map(|meta| self.file(folder, meta)).collect()))
     }
 

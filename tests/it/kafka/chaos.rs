@@ -174,7 +174,10 @@ fn survives(op: &str, keys: Option<u64>, with: impl FnOnce(Streamer) -> Streamer
     let mut dice = Dice(seed);
 
     let topic = Broker::shared().topic("chaos", PARTITIONS);
-    let job = KafkaJob::new(topic, SCHEMA, Model::new(&[]), |call| with(call.op(op).switch("--continuous")));
+    // The check asks every write for its files, and finds it on the timeline.
+    let all_stays =
+        |call: Streamer| call.conf("hoodie.clean.automatic", "false").conf("hoodie.archive.automatic", "false");
+    let job = KafkaJob::new(topic, SCHEMA, Model::new(&[]), |call| with(all_stays(call.op(op).switch("--continuous"))));
     let writer = Writer::start(&job.topic, PARTITIONS, keys, Dice(dice.below(u64::MAX)));
     let (mut killed, mut in_a_write, mut ended) = (0, 0, 0);
     let mut life = job.call.start();
