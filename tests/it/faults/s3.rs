@@ -14,7 +14,7 @@ fn survives(table_type: &str, with: impl FnOnce(Streamer) -> Streamer) {
         job.upsert(&batch(round * 3..round * 3 + 6, round + 1));
     }
     let (batch, next) = (batch_and_gone(4..14, &[1], 10), batch(0..2, 11));
-    Scenario { job, folder: Some(folder), op: "UPSERT", batch, next }.survives(&OF_S3, 50);
+    Scenario { job, folder: Some(folder), op: "UPSERT", batch, next }.survives(&OF_S3, 35);
 }
 
 #[test]
