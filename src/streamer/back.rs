@@ -20,12 +20,12 @@ pub(super) async fn savepoint(
         SavepointCommand::List => list(table).await,
         SavepointCommand::Create { instant, user, comments } => {
             let instant = instant.as_deref().map(parsed).transpose()?;
-            let held = writers.locks.lock("make a savepoint").await.map_err(service::Error::from)?;
+            let held = open::lock(writers, "make a savepoint").await?;
             let savepoint = service::prepare_savepoint(table, instant.as_ref(), &user, &comments).await?;
             if !options.dry_run {
                 service::create_savepoint(table, &held, &savepoint).await?;
             }
-            held.release().await.map_err(service::Error::from)?;
+            held.release().await?;
             let Shown { files, partitions, .. } = Shown::of(&savepoint);
             let word = if options.dry_run { "would keep" } else { "created: it keeps" };
             let text = format!("savepoint {} {word} {files} files in {partitions} partitions", savepoint.instant);
@@ -33,12 +33,12 @@ pub(super) async fn savepoint(
         }
         SavepointCommand::Delete { instant } => {
             let instant = parsed(&instant)?;
-            let held = writers.locks.lock("delete a savepoint").await.map_err(service::Error::from)?;
+            let held = open::lock(writers, "delete a savepoint").await?;
             let savepoint = service::find_savepoint(table, &instant).await?;
             if !options.dry_run {
                 service::delete_savepoint(table, &held, &instant).await?;
             }
-            held.release().await.map_err(service::Error::from)?;
+            held.release().await?;
             let files = Shown::of(&savepoint).files;
             let text = match options.dry_run {
                 true => format!("savepoint {instant} would be deleted, and its {files} files be cleaned as others are"),
@@ -97,13 +97,13 @@ pub(super) async fn rollback(
     options: ServiceOptions,
 ) -> Result<Answer> {
     let wanted = instant.as_deref().map(parsed).transpose()?;
-    let held = writers.locks.lock("roll back a write").await.map_err(service::Error::from)?;
+    let held = open::lock(writers, "roll back a write").await?;
     if !options.dry_run {
         open::disable_metadata_table(table).await?;
         let finished = service::finish_rollbacks(table).await?;
         let is_it = |done: &RolledBack| wanted.as_ref().is_none_or(|wanted| *wanted == done.instant.time);
         if let Some(done) = finished.into_iter().rfind(is_it) {
-            held.release().await.map_err(service::Error::from)?;
+            held.release().await?;
             return rolled_back(table, vec![], &done, "had begun already, and is finished").await;
         }
     }
@@ -118,7 +118,7 @@ pub(super) async fn rollback(
     }
     undone.iter().for_each(Write::warn);
     let done = service::rollback_newest(table, writers, &held, &target).await?;
-    held.release().await.map_err(service::Error::from)?;
+    held.release().await?;
     rolled_back(table, undone, &done, "is rolled back").await
 }
 
@@ -143,7 +143,7 @@ pub(super) async fn restore(
     options: ServiceOptions,
 ) -> Result<Answer> {
     let wanted = instant.as_deref().map(parsed).transpose()?;
-    let held = writers.locks.lock("restore the table").await.map_err(service::Error::from)?;
+    let held = open::lock(writers, "restore the table").await?;
     let planned = service::plan_restore(table, writers, wanted.as_ref()).await?;
     let mut undone = Vec::new();
     for instant in &planned.undo {
@@ -156,7 +156,7 @@ pub(super) async fn restore(
     open::disable_metadata_table(table).await?;
     undone.iter().for_each(Write::warn);
     let done = service::restore(table, &held, &planned).await?;
-    held.release().await.map_err(service::Error::from)?;
+    held.release().await?;
     let now = Now::read(table, None).await?;
     let place = format!("{}{to}", if *is_savepoint { "savepoint " } else { "" });
     let mut text = match (done.undone.len(), pending) {

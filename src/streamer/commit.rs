@@ -7,7 +7,7 @@ use crate::observe::{RoundReport, Stages};
 use crate::record;
 use crate::schema::TableSchema;
 use crate::service::lock::Held;
-use crate::service::{self, Inserted, OpenWrite};
+use crate::service::{Inserted, OpenWrite};
 use crate::source::Rejects;
 use crate::storage::fault_point;
 use crate::table::{Action, CommitMetadata, Instant, InstantTime, Markers, PARTITION_METAFILE, State, Table, Timeline};
@@ -249,7 +249,7 @@ impl Streamer {
         }
         overtaken::check(table, &context.timeline, statuses).await?;
         open.check_alive().await?;
-        held.check().await.map_err(service::Error::from)?;
+        held.check().await?;
         fault_point("under-lock");
         Ok(table.complete(&open.time, open.action, metadata.to_json()).await?)
     }

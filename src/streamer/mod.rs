@@ -236,6 +236,12 @@ impl From<crate::service::Error> for Error {
     }
 }
 
+impl From<crate::service::lock::Error> for Error {
+    fn from(e: crate::service::lock::Error) -> Error {
+        crate::service::Error::from(e).into()
+    }
+}
+
 impl From<crate::write::Error> for Error {
     fn from(e: crate::write::Error) -> Error {
         match e {

@@ -106,10 +106,10 @@ async fn disable_metadata_table_among_others(table: &mut Table, writers: &Writer
     let held = lock(writers, "disable the metadata table").await?;
     reload(table).await?;
     if table.has_metadata_table() {
-        held.check().await.map_err(service::Error::from)?;
+        held.check().await?;
         disable_metadata_table(table).await?;
     }
-    Ok(held.release().await.map_err(service::Error::from)?)
+    Ok(held.release().await?)
 }
 
 /// The table's properties as they are now.
@@ -121,7 +121,7 @@ pub(super) async fn reload(table: &mut Table) -> Result<()> {
 
 /// The lock of the table.
 pub(super) async fn lock(writers: &Writers, doing: &'static str) -> Result<Held> {
-    Ok(writers.locks.lock(doing).await.map_err(service::Error::from)?)
+    Ok(writers.locks.lock(doing).await?)
 }
 
 /// The other writers of a table.

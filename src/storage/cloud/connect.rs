@@ -107,6 +107,14 @@ fn s3(bucket: &str, settings: &S3Settings, environment: &Environment) -> Result<
         }
         builder = builder.with_config(key, value);
     }
+    let named = |name: &str| environment.iter().any(|(known, _)| known == name);
+    if settings.keys.is_none() && named("AWS_PROFILE") && !named("AWS_ACCESS_KEY_ID") {
+        return Err(
+            "AWS_PROFILE is set, and profiles (~/.aws) are not read: export its keys as AWS_ACCESS_KEY_ID and \
+                    AWS_SECRET_ACCESS_KEY, or unset it, and the machine's role counts"
+                .to_string(),
+        );
+    }
     builder = builder.with_bucket_name(bucket);
     if let Some(keys) = &settings.keys {
         builder = builder.with_access_key_id(keys.access.expose()).with_secret_access_key(keys.secret.expose());
@@ -302,6 +310,17 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_that_would_count_elsewhere_is_refused() {
+        let with = |more: &[(&str, &str)]| {
+            let all = [&[("AWS_PROFILE", "lake")], more].concat();
+            let environment = all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            s3("b", &S3Settings::default(), &environment)
+        };
+        assert!(with(&[]).expect_err("it is not read").contains("AWS_PROFILE"));
+        with(&[("AWS_ACCESS_KEY_ID", "id"), ("AWS_SECRET_ACCESS_KEY", "secret")]).expect("keys are given");
+    }
+
+    #[test]
     fn endpoints_are_read_as_hadoop_reads_them() {
         for (given, ssl, url, region) in [
             ("http://h:9000", None, Some("http://h:9000"), None),
@@ -324,11 +343,8 @@ mod tests {
             let settings = S3Settings { endpoint: endpoint.map(str::to_owned), path_style, ..S3Settings::default() };
             let builder = s3("b", &settings, &Environment::new()).expect("built");
             let hosted = value(&builder, AmazonS3ConfigKey::VirtualHostedStyleRequest);
-            (endpoint_of(&builder), hosted.as_deref() == Some("true"))
+            (super::endpoint(&builder), hosted.as_deref() == Some("true"))
         };
-        fn endpoint_of(builder: &AmazonS3Builder) -> Option<String> {
-            endpoint(builder)
-        }
         assert_eq!(of(Some("http://h:1"), Some(false)), (Some("http://b.h:1".to_owned()), true));
         assert_eq!(of(Some("http://h:1"), Some(true)), (Some("http://h:1".to_owned()), false));
         assert_eq!(of(Some("http://h:1"), None), (Some("http://h:1".to_owned()), false));

@@ -5,7 +5,7 @@ use super::topic::{self, Oddities};
 use super::{Error, Held, text};
 use crate::config::{CheckpointConfig, PositionsConfig, SetHow, SourceClass};
 use crate::observe::Metrics;
-use crate::service::{self, Writers};
+use crate::service::Writers;
 use crate::streamer::{Result, checkpoint, open, undo};
 use crate::table::{Action, CommitMetadata, InstantTime, Table, Timeline};
 use tokio_util::sync::CancellationToken;
@@ -132,7 +132,7 @@ async fn commit(
         table.mark_inflight(&time, action, profile.to_json()).await?;
         let held = open::lock(writers, "set the position").await?;
         write.check_alive().await?;
-        held.check().await.map_err(service::Error::from)?;
+        held.check().await?;
         table.complete(&time, action, metadata.to_json()).await?;
         undo::release(held).await;
         Ok(())
