@@ -221,6 +221,11 @@ async fn execute(
         }
         table.storage.delete(&path_of(&target.time)).await?;
     }
+    // Who dies while an instant completes leaves it without its name: the failed write, and an earlier try of this rollback.
+    let rollback = Instant::new(time.clone(), Action::Rollback, State::Completed);
+    for completed in [target.in_state(State::Completed), rollback] {
+        table.storage.discard_uploads(&completed.path()).await?;
+    }
     Markers::new(&table.storage, &target.time).remove_all().await?;
 
     let (files_deleted, log_files_written) = (leftovers.files.len(), appended.len());

@@ -3,14 +3,12 @@
 //! All of it under the lock, the deletes too, so that of two that find a dead writer one rolls it back. A writer that wakes up
 //! finds its heartbeat, or its instant, gone, and does not commit.
 
-use super::{begin, is_clustering, planned, resume};
+use super::{RolledBack, begin, is_clustering, planned, resume};
 use crate::service::concurrency::{Life, Lives, Writers, tolerance};
 use crate::service::{Error, Result};
 use crate::table::{Action, Instant, InstantTime, Markers, State, Table, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-use super::RolledBack;
 
 /// Rolls back the pending writes whose writers are dead, newest first.
 pub(super) async fn roll_back(table: &Table, writers: &Writers) -> Result<Vec<RolledBack>> {

@@ -57,6 +57,9 @@ async fn failures_of_hudi_are_rolled_back_as_hudi_does_it() {
         let data: Vec<String> =
             of_instant(&files(&path), &write.time).into_iter().filter(|f| !f.starts_with(".hoodie")).collect();
         assert_eq!(data.len(), 2, "{name}");
+        // As if the writer had died in its last step: the commit has its bytes, and not its name.
+        let completed = write.in_state(State::Completed).path();
+        std::fs::write(path.join(format!("{completed}#1")), "{}").expect("half a commit");
 
         let done = rollback_failed_writes(&table, &Writers::none()).await.expect(name);
         let want = RolledBack { instant: write.clone(), files_deleted: 2, log_files_written: 0 };

@@ -163,7 +163,7 @@ async fn a_lock_outlives_a_restart_of_zookeeper() {
     needs_peers!();
     let (zookeeper, scratch) = (ZooKeeper::start(), Scratch::new());
     let ours =
-        |table: &str, wait| ours(zookeeper.endpoint(), &scratch, table, "restart", wait, Duration::from_secs(10));
+        |table: &str, wait| ours(zookeeper.endpoint(), &scratch, table, "restart", wait, Duration::from_secs(40));
     let held = ours("one", LONG).lock("commit").await.expect("free");
     zookeeper.stop();
     let error = ours("other", LONG).lock("commit").await.err().expect("nobody listens");

@@ -80,10 +80,12 @@ impl Table {
         self.commits().pop().unwrap_or_else(|| panic!("no completed commit in {}", self.str()))
     }
 
-    /// Instants that have begun and are not completed.
+    /// Instants that have begun and are not completed. A file of the timeline that was never named (`…#1`) is no instant: a
+    /// later start sweeps it.
     pub fn pending(&self) -> Vec<String> {
         let timeline = self.timeline();
-        let begun: BTreeSet<&str> = timeline.iter().filter_map(|n| n.split_once('.')).map(|(i, _)| i).collect();
+        let named = timeline.iter().filter(|name| !name.contains('#'));
+        let begun: BTreeSet<&str> = named.filter_map(|n| n.split_once('.')).map(|(i, _)| i).collect();
         let done = |i: &str| {
             ["commit", "deltacommit", "replacecommit", "clean", "rollback"]
                 .iter()
