@@ -103,14 +103,13 @@ impl Run {
     }
 }
 
-/// Gzip at level 3 instead of zlib's default of 6, which Hudi has: upserts are a seventh faster by it, and files two percent
-/// larger (tests/bench/kafka, trips). zstd at level 1 instead of parquet-mr's 3, which takes a third more time and makes no
-/// smaller files (limits.md (c)).
+/// Gzip's level is the base file's own (its `gzip.rs`). zstd at level 1 instead of parquet-mr's 3, which takes a third more
+/// time and makes no smaller files (limits.md (c)).
 fn compression(codec: ParquetCodec) -> Compression {
     match codec {
         ParquetCodec::Uncompressed => Compression::UNCOMPRESSED,
         ParquetCodec::Snappy => Compression::SNAPPY,
-        ParquetCodec::Gzip => Compression::GZIP(GzipLevel::try_new(3).expect("gzip knows levels 0 to 9")),
+        ParquetCodec::Gzip => Compression::GZIP(GzipLevel::default()),
         ParquetCodec::Zstd => Compression::ZSTD(ZstdLevel::try_new(1).expect("zstd knows levels 1 to 22")),
         ParquetCodec::Lz4Raw => Compression::LZ4_RAW,
     }

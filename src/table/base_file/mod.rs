@@ -6,10 +6,14 @@
 
 mod bloom;
 mod error;
+mod gzip;
 mod key_range;
 mod murmur;
+mod page_header;
 mod parquet_schema;
 mod reader;
+mod row_group;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -6,16 +6,14 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
-use bytes::{Buf, Bytes};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
+use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
-use parquet::file::reader::{ChunkReader, Length};
 use tokio::runtime::Handle;
 
+use super::row_group::{Fetched, chunk_ranges};
 use super::{
     BLOOM_TYPE_DYNAMIC, BLOOM_TYPE_SIMPLE, BloomFilter, Error, FOOTER_BLOOM, FOOTER_BLOOM_OLD, FOOTER_BLOOM_TYPE,
     FOOTER_MAX_KEY, FOOTER_MIN_KEY, KeyFooter, RECORD_KEY, Result,
@@ -134,9 +132,12 @@ impl Reader {
                 ProjectionMask::roots(self.metadata.parquet_schema(), roots)
             }
         };
+        let levels = parquet_to_arrow_field_levels(self.metadata.parquet_schema(), projection.clone(), None)
+            .map_err(|e| self.file.corrupt(e))?;
         Ok(Box::new(Batches {
             reader: self.clone(),
             projection,
+            levels,
             batch_size: batch_size.max(1),
             groups: (0..self.metadata.metadata().num_row_groups()).collect(),
             current: None,
@@ -172,6 +173,7 @@ fn read_footer(file: &File) -> Result<Footer> {
 struct Batches {
     reader: Reader,
     projection: ProjectionMask,
+    levels: FieldLevels,
     batch_size: usize,
     groups: VecDeque<usize>,
     current: Option<ParquetRecordBatchReader>,
@@ -207,77 +209,13 @@ impl Batches {
 
     fn open(&self, group: usize) -> Result<ParquetRecordBatchReader> {
         let Reader { file, metadata } = &self.reader;
-        let chunks = chunk_ranges(metadata.metadata().row_group(group), &self.projection, file.size)
+        let metadata = metadata.metadata();
+        let chunks = chunk_ranges(metadata.row_group(group), &self.projection, file.size)
             .map_err(|e| file.corrupt(format!("row group {group}: {e}")))?;
-        let bytes = file.fetch(&chunks)?;
-        let chunks = Chunks { size: file.size, chunks: chunks.into_iter().map(|r| r.start).zip(bytes).collect() };
-        ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata.clone())
-            .with_row_groups(vec![group])
-            .with_projection(self.projection.clone())
-            .with_batch_size(self.batch_size)
-            .build()
+        let (leaves, ranges): (Vec<_>, Vec<_>) = chunks.into_iter().unzip();
+        let chunks = ranges.iter().map(|r| r.start).zip(file.fetch(&ranges)?);
+        let fetched = Fetched::new(metadata, group, leaves.into_iter().zip(chunks));
+        ParquetRecordBatchReader::try_new_with_row_groups(&self.levels, &fetched, self.batch_size, None)
             .map_err(|e| file.corrupt(e))
-    }
-}
-
-/// Where the projected column chunks are; checked, because parquet-rs asserts what the footer says.
-fn chunk_ranges(
-    group: &RowGroupMetaData,
-    projection: &ProjectionMask,
-    size: u64,
-) -> std::result::Result<Vec<Range<u64>>, String> {
-    let wanted = group.columns().iter().enumerate().filter(|(leaf, _)| projection.leaf_included(*leaf));
-    wanted
-        .map(|(_, column)| {
-            let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
-            let range = u64::try_from(start)
-                .ok()
-                .zip(u64::try_from(column.compressed_size()).ok())
-                .and_then(|(start, length)| Some(start..start.checked_add(length)?));
-            range.filter(|r| r.end <= size).ok_or_else(|| {
-                format!("column {} lies outside the file of {size} bytes", column.column_path().string())
-            })
-        })
-        .collect()
-}
-
-/// The fetched column chunks of one row group, by offset in the file.
-struct Chunks {
-    size: u64,
-    chunks: Vec<(u64, Bytes)>,
-}
-
-impl Chunks {
-    fn from(&self, start: u64) -> parquet::errors::Result<Bytes> {
-        let within = |(at, bytes): &&(u64, Bytes)| *at <= start && start - at <= bytes.len() as u64;
-        // A chunk may begin where another ends: the later one has the bytes.
-        let found = self.chunks.iter().filter(within).max_by_key(|(at, _)| *at);
-        let (at, bytes) = found.ok_or_else(|| ParquetError::EOF(format!("nothing is at byte {start}")))?;
-        Ok(bytes.slice((start - at) as usize..))
-    }
-}
-
-impl Length for Chunks {
-    fn len(&self) -> u64 {
-        self.size
-    }
-}
-
-impl ChunkReader for Chunks {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(self.from(start)?.reader())
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        let bytes = self.from(start)?;
-        if bytes.len() < length {
-            return Err(ParquetError::EOF(format!(
-                "a page of {length} bytes at byte {start} ends after {}",
-                bytes.len()
-            )));
-        }
-        Ok(bytes.slice(..length))
     }
 }

@@ -3,7 +3,11 @@ use std::sync::Arc;
 use arrow::array::*;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef, TimeUnit};
-use parquet::basic::{Compression, GzipLevel};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, CompressionCodec, GzipLevel};
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
 use super::*;
 use crate::storage::Storage;
@@ -219,6 +223,73 @@ fn row_groups_end_at_the_block_size_and_when_asked() {
     let names: Vec<_> = got.schema().fields().iter().map(|f| f.name().clone()).collect();
     assert_eq!(names, [RECORD_KEY, "n"]);
     assert_eq!(got.num_rows(), 40_010);
+}
+
+/// Page by page, by parquet-rs alone: a gzipped file is the uncompressed one, but for the compression.
+#[test]
+fn gzipped_pages_are_the_pages_of_an_uncompressed_file() {
+    let place = Place::new();
+    let rows = 60_000;
+    let text = |i: i64| (i % 7 != 0).then(|| format!("{:x}", (i % 30_000).wrapping_mul(0x1E37_79B9_7F4A_7C15)));
+    let list = (0..rows).map(|i| (i % 5 != 0).then(|| (0..i as i32 % 4).map(Some)));
+    let batch = with_meta(vec![
+        column("n", Int64Array::from_iter_values(0..rows)),
+        column("few", StringArray::from_iter((0..rows).map(|i| ["a", "b", "c"].get(i as usize % 4)))),
+        // Its dictionary overflows, so that it has pages of both kinds.
+        column("many", StringArray::from_iter((0..rows).map(text))),
+        column("none", Int32Array::new_null(rows as usize)),
+        column("list", ListArray::from_iter_primitive::<Int32Type, _, _>(list)),
+    ]);
+    let file = |compression| {
+        let options = WriterOptions { compression, page_size: 64 << 10, ..options(&batch.schema()) };
+        place.write(&options, &[batch.slice(0, 9), batch.slice(9, 40_000), batch.slice(40_009, 19_991)]).unwrap();
+        std::fs::rename(place.dir.path().join(PATH), place.dir.path().join("one")).unwrap();
+        SerializedFileReader::new(std::fs::File::open(place.dir.path().join("one")).unwrap()).unwrap()
+    };
+    let (plain, gzipped) = (file(Compression::UNCOMPRESSED), file(Compression::GZIP(GzipLevel::default())));
+    let (plain, gzipped) = (plain.get_row_group(0).unwrap(), gzipped.get_row_group(0).unwrap());
+    let columns = plain.metadata().columns().iter().zip(gzipped.metadata().columns());
+    let mut at = 4;
+    for (leaf, (want, got)) in columns.enumerate() {
+        let name = got.column_path().string();
+        assert_eq!(got.compression_codec(), CompressionCodec::GZIP, "{name}");
+        assert_eq!(got.byte_range().0, at, "{name}");
+        at += got.byte_range().1;
+        assert!(got.compressed_size() < want.compressed_size() + 100, "{name}");
+        assert!((got.uncompressed_size() - want.uncompressed_size()).abs() < 100, "{name}");
+        assert_eq!((got.num_values(), got.statistics()), (want.num_values(), want.statistics()), "{name}");
+        assert_eq!(got.page_encoding_stats(), want.page_encoding_stats(), "{name}");
+        let dictionary = |of: &ColumnChunkMetaData| Some(of.data_page_offset() - of.dictionary_page_offset()?);
+        assert_eq!(dictionary(got).is_some(), dictionary(want).is_some(), "{name}");
+        let pages = |group: &dyn RowGroupReader| -> Vec<_> {
+            let pages = group.get_column_page_reader(leaf).unwrap().map(|page| page.unwrap());
+            pages.map(|page| (page.page_type(), page.encoding(), page.num_values(), page.buffer().clone())).collect()
+        };
+        assert_eq!(pages(&*gzipped), pages(&*plain), "{name}");
+    }
+    let got = read(&place.open("one").unwrap(), None, rows as usize);
+    assert_eq!(got.columns()[..9], batch.columns()[..9]);
+}
+
+#[test]
+fn gzipped_files_of_other_writers_are_read() {
+    let place = Place::new();
+    let batch = numbers(20_000);
+    for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+        for dictionary in [true, false] {
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::GZIP(GzipLevel::default()))
+                .set_writer_version(version)
+                .set_dictionary_enabled(dictionary)
+                .set_data_page_size_limit(10_000);
+            let to = std::fs::File::create(place.dir.path().join("one")).unwrap();
+            let mut writer = ArrowWriter::try_new(to, batch.schema(), Some(properties.build())).unwrap();
+            writer.write(&batch).unwrap();
+            writer.close().unwrap();
+            let got = read(&place.open("one").unwrap(), None, 3000);
+            assert_eq!(got.columns(), batch.columns(), "{version:?}, dictionary {dictionary}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,244 @@
+//! Rows as Parquet, wherever the bytes go: row groups end at the block size or when asked.
+
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::{Schema, SchemaRef};
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowLeafColumn, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::basic::Compression;
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
+
+use super::gzip::{GzipChunk, GzipChunks};
+use super::{COMMIT_SEQNO, Error, FOOTER_AVRO_SCHEMA, FOOTER_MODEL, RECORD_KEY, Result, WriterOptions, parquet_schema};
+
+/// Bytes that go to the file at a time.
+const PIECE: usize = 64 << 10;
+
+pub(super) struct Rows<W: Write + Send> {
+    file: SerializedFileWriter<BufWriter<W>>,
+    columns: ArrowRowGroupWriterFactory,
+    /// If the columns are gzipped.
+    gzip: Option<Arc<GzipChunks>>,
+    /// The row group that is being written: has rows, and room for more.
+    open: Option<RowGroup>,
+    block_size: usize,
+    schema: SchemaRef,
+    avro_schema: String,
+    pub(super) display: String,
+}
+
+impl<W: Write + Send> Rows<W> {
+    pub(super) fn begin(to: W, display: String, options: &WriterOptions) -> Result<Rows<W>> {
+        let failed = |e: ParquetError| write_error(&display, &e);
+        let schema = parquet_schema::of_arrow(&options.schema).map_err(failed)?;
+        let file = SerializedFileWriter::new(
+            BufWriter::with_capacity(PIECE, to),
+            schema.root_schema_ptr(),
+            Arc::new(properties(options)),
+        );
+        let file = file.map_err(failed)?;
+        let mut columns = ArrowRowGroupWriterFactory::new(&file, Arc::clone(&options.schema));
+        let gzip = matches!(options.compression, Compression::GZIP(_)).then(Arc::<GzipChunks>::default);
+        if let Some(gzip) = &gzip {
+            columns = columns.with_page_store_factory(Arc::clone(gzip) as _);
+        }
+        Ok(Rows {
+            file,
+            columns,
+            gzip,
+            open: None,
+            block_size: bytes(options.block_size),
+            schema: Arc::clone(&options.schema),
+            avro_schema: options.avro_schema.clone(),
+            display,
+        })
+    }
+
+    /// A batch that has passed [`Rows::check`].
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.add(batch).map_err(|e| write_error(&self.display, &e).into())
+    }
+
+    fn add(&mut self, batch: &RecordBatch) -> ParquetResult<()> {
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let open = match &mut self.open {
+                Some(open) => open,
+                none => {
+                    let number = self.file.flushed_row_groups().len();
+                    none.insert(RowGroup::begin(&self.columns, self.gzip.as_deref(), number)?)
+                }
+            };
+            let count = open.room(self.block_size).min(batch.num_rows() - start);
+            open.add(&self.schema, &batch.slice(start, count))?;
+            start += count;
+            if open.room(self.block_size) == 0 {
+                self.end_row_group()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// parquet-rs takes columns by position and writes a null in a required column as a zero.
+    pub(super) fn check(&self, batch: &RecordBatch) -> Result<()> {
+        let refuse = |cause: String| Err(Error::Write { path: self.display.clone(), cause }.into());
+        if batch.num_columns() != self.schema.fields().len() {
+            let (got, want) = (batch.num_columns(), self.schema.fields().len());
+            return refuse(format!("a batch of {got} columns for a file of {want}"));
+        }
+        for ((want, got), column) in self.schema.fields().iter().zip(batch.schema_ref().fields()).zip(batch.columns()) {
+            if want.name() != got.name() || !want.data_type().equals_datatype(column.data_type()) {
+                return refuse(format!("column {got} does not fit the file's column {want}"));
+            }
+            if !want.is_nullable() && column.logical_null_count() > 0 {
+                return refuse(format!("a null in column {}, which is required", want.name()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes so far: what is flushed plus an estimate of what is buffered (compressed).
+    pub(super) fn size_estimate(&self) -> u64 {
+        (self.file.bytes_written() + self.open.as_ref().map_or(0, RowGroup::size)) as u64
+    }
+
+    /// Bytes of memory that the open row group holds.
+    pub(super) fn memory(&self) -> usize {
+        self.open.as_ref().map_or(0, RowGroup::memory)
+    }
+
+    /// Ends the row group, which gives its memory back.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.end_row_group().map_err(|e| write_error(&self.display, &e).into())
+    }
+
+    fn end_row_group(&mut self) -> ParquetResult<()> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let mut row_group = self.file.next_row_group()?;
+        for Column { writer, gzipped } in open.columns {
+            let chunk = writer.close()?;
+            match gzipped {
+                Some(gzipped) => gzipped.append(chunk, &mut row_group)?,
+                None => chunk.append_to_row_group(&mut row_group)?,
+            }
+        }
+        row_group.close()?;
+        Ok(())
+    }
+
+    /// `footer`: what the footer says besides the schema.
+    pub(super) fn end(mut self, footer: Vec<(&str, String)>) -> Result<W> {
+        self.flush()?;
+        let of_rows = [(FOOTER_AVRO_SCHEMA, self.avro_schema), (FOOTER_MODEL, "avro".to_owned())];
+        for (key, value) in footer.into_iter().chain(of_rows) {
+            self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+        }
+        let written = self.file.into_inner().map_err(|e| write_error(&self.display, &e))?;
+        Ok(written.into_inner().map_err(|e| write_error(&self.display, e.error()))?)
+    }
+}
+
+/// A row group whose columns are being encoded, in memory.
+struct RowGroup {
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+struct Column {
+    writer: ArrowColumnWriter,
+    gzipped: Option<GzipChunk>,
+}
+
+impl RowGroup {
+    fn begin(
+        columns: &ArrowRowGroupWriterFactory,
+        gzip: Option<&GzipChunks>,
+        number: usize,
+    ) -> ParquetResult<RowGroup> {
+        let columns = match gzip {
+            Some(gzip) => {
+                let columns = gzip.open(columns, number)?.into_iter();
+                columns.map(|(writer, gzipped)| Column { writer, gzipped: Some(gzipped) }).collect()
+            }
+            None => {
+                let writers = columns.create_column_writers(number)?.into_iter();
+                writers.map(|writer| Column { writer, gzipped: None }).collect()
+            }
+        };
+        Ok(RowGroup { columns, rows: 0 })
+    }
+
+    fn add(&mut self, schema: &Schema, batch: &RecordBatch) -> ParquetResult<()> {
+        let mut columns = self.columns.iter_mut();
+        for (field, array) in schema.fields().iter().zip(batch.columns()) {
+            let leaves: Vec<ArrowLeafColumn> = compute_leaves(field, array)?;
+            for (leaf, column) in leaves.iter().zip(&mut columns) {
+                column.writer.write(leaf)?;
+            }
+        }
+        self.rows += batch.num_rows();
+        Ok(())
+    }
+
+    /// How many rows still fit, by the average size of those within; any number in an empty one.
+    fn room(&self, block_size: usize) -> usize {
+        let size = self.size();
+        match size.checked_div(self.rows) {
+            None => usize::MAX,
+            Some(row) => block_size.saturating_sub(size) / row.max(1),
+        }
+    }
+
+    /// Bytes in the file, were it to end here; pages that are not full count uncompressed.
+    fn size(&self) -> usize {
+        self.columns.iter().map(Column::size).sum()
+    }
+
+    fn memory(&self) -> usize {
+        self.columns.iter().map(|column| column.writer.memory_size()).sum()
+    }
+}
+
+impl Column {
+    fn size(&self) -> usize {
+        let saved = self.gzipped.as_ref().map_or(0, GzipChunk::saved);
+        self.writer.get_estimated_total_bytes().saturating_sub(saved)
+    }
+}
+
+fn bytes(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX).max(1)
+}
+
+fn properties(options: &WriterOptions) -> WriterProperties {
+    let encoder_compresses = match options.compression {
+        Compression::GZIP(_) => Compression::UNCOMPRESSED,
+        other => other,
+    };
+    let mut properties = WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_compression(encoder_compresses)
+        .set_dictionary_enabled(options.dictionary_enabled)
+        .set_data_page_size_limit(bytes(options.page_size))
+        .set_dictionary_page_size_limit(bytes(options.page_size))
+        .set_max_row_group_row_count(None)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        // Of no use without a column index.
+        .set_offset_index_disabled(true)
+        .set_coerce_types(true);
+    // No value of these comes twice in a file: a dictionary would be filled and thrown away (limits.md (c): 16–29 % of
+    // the time).
+    for unique in [RECORD_KEY, COMMIT_SEQNO] {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(unique), false);
+    }
+    properties.build()
+}
+
+pub(super) fn write_error(path: &str, cause: &dyn std::error::Error) -> Error {
+    Error::Write { path: path.to_owned(), cause: cause.to_string() }
+}
