@@ -1,19 +1,18 @@
-"""Kafka JSON to a Hudi table: throughput side by side with Spark structured streaming, and latency. Asserts nothing.
+"""The parts of the report that need a broker; run by `report` with the Python of tests/peers/services, prints JSON.
 
-    tests/bench/kafka [--rows 1000000] [--ours-only] [--rate 5000] [--seconds 60] [--skip throughput|latency] [--work FOLDER]
+sustained: JSON trips (about 330 bytes each) in a topic of four partitions, upserted into a new copy-on-write table partitioned by day,
+in one commit and in ten; Hudi's defaults, no metadata table. Ours: the release build, process start included. Spark: Hudi 0.15.0
+with its structured streaming source, one JVM, its start not counted.
 
-Throughput: --rows JSON trips (about 330 bytes each) in a topic of four partitions, upserted into a new copy-on-write table partitioned by
-day, once in one commit and once in ten; Hudi's defaults, no metadata table. Ours: the release build, process start included. Spark: Hudi
-0.15.0 with its structured streaming source, one JVM, its start not counted. Peak is the greatest resident memory of the process.
+backlog: one process that is not told to cut anything, on a topic and on one of ten times as many messages.
 
-Latency: a producer writes --rate events a second, updates of --keys keys, while a continuous job runs; a message is visible when the
+live: a producer writes --rate events a second, updates of --keys keys, while a continuous job runs; a message is visible when the
 commit that covers its offset is complete in the timeline. Measured from the time that the producer hands it to its client.
 """
 import argparse
 import glob
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,8 +23,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import common
+import parts
 
-SVC = os.path.join(common.PEERS, "services", "svc")
 EVENT = {"type": "record", "name": "Event", "fields": [
     {"name": "id", "type": "string"}, {"name": "ts", "type": "long"}, {"name": "status", "type": "string"},
     {"name": "zone", "type": "int"}, {"name": "fare", "type": "double"}, {"name": "note", "type": ["null", "string"], "default": None}]}
@@ -57,47 +56,61 @@ def fill(broker, name, files):
     return count
 
 
-def job(program, table, broker, name, schema, key, partition, conf, flags):
-    conf = {"bootstrap.servers": broker, "auto.offset.reset": "earliest", "hoodie.streamer.source.kafka.topic": name,
-            "hoodie.streamer.schemaprovider.source.schema.file": schema, "hoodie.datasource.write.recordkey.field": key,
-            "hoodie.datasource.write.partitionpath.field": partition, **conf}
-    return [program, "--table-type", "COPY_ON_WRITE", "--target-base-path", table, "--target-table", "trips", "--op", "UPSERT",
-            "--source-class", "JsonKafkaSource", "--source-ordering-field", "ts", "--schemaprovider-class", "FilebasedSchemaProvider",
-            "--no-progress", *flags, *common.conf(conf)]
+def job(a, broker, name, settings=()):
+    """A copy-on-write table that is fed from a topic, and the arguments of its job."""
+    made = common.Job(a, "cow", name, {"bootstrap.servers": broker, "auto.offset.reset": "earliest", **dict(settings)})
+    argv = lambda topic, *flags, **more: made.argv("UPSERT", "JsonKafkaSource", {"hoodie.streamer.source.kafka.topic": topic, **more}, *flags)
+    return made, argv
 
 
-def throughput(a, program, broker):
-    folder = common.trips(a.work, 2 * a.rows)
-    schema = os.path.join(folder, "trip.avsc")
+def until_the_end(a, broker, name, **settings):
+    """A process that takes a topic to its end."""
+    table, argv = job(a, broker, "ours-kafka")
+    flags = ["--continuous", "--post-write-termination-strategy-class", "NoNewDataTerminationStrategy"]
+    took = common.measure(argv(name, *flags, **{"max.rounds.without.new.data.to.shutdown": 1, **settings}), table.table + ".log")
+    table.remove()
+    return took
+
+
+def sustained(a, broker):
+    folder = common.trips(a.work, a.rows)
     name = topic(broker, f"ours-{os.getpid()}", 4)
-    begin = time.monotonic()
     rows = fill(broker, name, sorted(glob.glob(os.path.join(folder, "base-*.json")))[:4])
-    print(f"{rows:,} messages produced in {time.monotonic() - begin:.1f} s", file=sys.stderr)
-    found, table = {}, os.path.join(a.work, "ours-kafka")
-    for commits in (1, 10):
-        shutil.rmtree(table, ignore_errors=True)
-        flags = ["--continuous", "--source-limit", str(rows // commits), "--post-write-termination-strategy-class",
-                 "NoNewDataTerminationStrategy"]
-        conf = {"max.rounds.without.new.data.to.shutdown": 1, "hoodie.streamer.source.kafka.round.max.bytes": 0}
-        found[commits], log = common.measure(job(program, table, broker, name, schema, "trip_id", "dt", conf, flags))
-        made = log.count("round committed")
-        assert made == commits, (made, commits)
-    shutil.rmtree(table, ignore_errors=True)
+    cut = lambda commits: {"hoodie.streamer.kafka.source.maxEvents": rows // commits, "hoodie.streamer.source.kafka.round.max.bytes": 0}
+    ours = {str(n): common.compact([until_the_end(a, broker, name, **cut(n)) for _ in range(a.runs)]) for n in (1, 10)}
+    assert all(len(took["rounds"]) == int(n) for n, took in ours.items()), ours
+    floor = common.compact([common.measure([a.floor, "consume", broker, name, str(rows)]) for _ in range(a.runs)])
     theirs = {}
     if not a.ours_only:
-        theirs = common.spark(folder, a.work, 2 * a.rows, "--kinds", "cow", "--kafka", broker, setup=["kafka"])
-        theirs = {n: theirs[f"kafka cow upsert, {n} commits"] for n in found}
-    common.print_table("commits", [(n, rows) for n in found], found, theirs)
+        theirs = common.spark(a, folder, a.rows, "--kinds", "cow", "--kafka", broker, setup=["kafka"])
+        theirs = {str(n): theirs[f"kafka cow upsert, {n} commits"] for n in (1, 10)}
+    return {"rows": rows, "ours": ours, "floor": floor, "spark": theirs}
 
 
-def latency(a, program, broker):
+def backlog(a, broker):
+    """Processes at default settings, on a topic and on one of ten times as many messages."""
+    found = {}
+    for times in (1, 10):
+        rows = times * a.rows // 2
+        name = topic(broker, f"backlog-{times}-{os.getpid()}", 4)
+        assert fill(broker, name, parts.many_trips(a, rows, 4 * times)) == rows
+        took = until_the_end(a, broker, name)
+        found[str(times)] = {**common.compact([took]), "rows": rows, "commits": len(took["rounds"])}
+    return {"ours": found}
+
+
+def live(a, broker):
     name = topic(broker, f"live-{os.getpid()}", 4)
-    table, schema = os.path.join(a.work, "ours-live"), os.path.join(a.work, "event.avsc")
-    shutil.rmtree(table, ignore_errors=True)
+    schema = os.path.join(a.work, "event.avsc")
     with open(schema, "w") as f:
         json.dump(EVENT, f)
-    child = subprocess.Popen(job(program, table, broker, name, schema, "id", "", {"hoodie.parquet.compression.codec": a.codec}, ["--continuous"]),
-                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(os.path.join(a.work, "live.log"), "w"))
+    made, argv = job(a, broker, "ours-live", {
+        "hoodie.streamer.schemaprovider.source.schema.file": schema, "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "", "hoodie.parquet.compression.codec": "snappy"})
+    table = made.table
+    with open(table + ".log", "w") as stderr:
+        child = subprocess.Popen(argv(name, "--continuous"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
+    watcher_of_memory = common.Watch(child.pid, 0.2)
     sent = {}  # (partition, offset) -> seconds
     lock = threading.Lock()
 
@@ -138,8 +151,7 @@ def latency(a, program, broker):
         time.sleep(0.05)
     stop.set()
     watcher.join()
-    peak = next(int(x.split()[1]) for x in open(f"/proc/{child.pid}/status") if x.startswith("VmHWM")) / 1024
-    cpu = sum(map(int, open(f"/proc/{child.pid}/stat").read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    peak, cpu = common.peak_of(child.pid), common.cpu_of(child.pid)
     child.send_signal(signal.SIGTERM)
     assert child.wait() == 0
     visible.sort()
@@ -154,33 +166,25 @@ def latency(a, program, broker):
                 took.append(at - sent_at)
     took.sort()
     at = lambda q: took[min(len(took) - 1, int(len(took) * q))]
-    print(f"\n{count:,} events at {a.rate:,}/s over {a.keys:,} keys, {len(visible)} commits: produce to visible "
-          f"p50 {at(0.5):.3f} s, p99 {at(0.99):.3f} s, max {took[-1]:.3f} s; peak {peak:,.0f} MB, {cpu:.1f} CPU s")
-    shutil.rmtree(table, ignore_errors=True)
+    made.remove()
+    return {"events": count, "rate": a.rate, "keys": a.keys, "commits": len(visible), "p50": round(at(0.5), 3), "p99": round(at(0.99), 3),
+            "most": round(took[-1], 3), "peak": round(peak, 1), "cpu": round(cpu, 1), "points": watcher_of_memory.end()}
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--rows", type=int, default=1_000_000)
-    p.add_argument("--ours-only", action="store_true")
+    p.add_argument("part", choices=["sustained", "backlog", "live"])
     p.add_argument("--rate", type=int, default=5000)
-    p.add_argument("--seconds", type=int, default=60)
     p.add_argument("--keys", type=int, default=100_000)
-    p.add_argument("--codec", default="snappy")
-    p.add_argument("--skip", choices=["throughput", "latency"])
-    p.add_argument("--binary", help="instead of building one")
-    p.add_argument("--work", default=common.WORK)
+    p.add_argument("--settings", help="JSON: those of the report")
     a = p.parse_args()
-    os.makedirs(a.work, exist_ok=True)
-    program = a.binary or common.binary()
+    vars(a).update(json.loads(a.settings))
     peers = {**os.environ, "PEERS_DIR": os.path.join(a.work, "peers")}
-    held = subprocess.Popen([SVC, "hold", "kafka"], env=peers, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    svc = os.path.join(common.PEERS, "services", "svc")
+    held = subprocess.Popen([svc, "hold", "kafka"], env=peers, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     broker = held.stdout.readline().strip()
     try:
-        if a.skip != "throughput":
-            throughput(a, program, broker)
-        if a.skip != "latency":
-            latency(a, program, broker)
+        print(json.dumps({"sustained": sustained, "backlog": backlog, "live": live}[a.part](a, broker)))
     finally:
         held.stdin.close()  # ends the broker, and its data
         held.wait()

@@ -1,0 +1,208 @@
+"""The measured parts that need no broker: each a function that returns what the report keeps of it."""
+import glob
+import json
+import os
+import shutil
+import subprocess
+
+import common
+from common import Daemon, Job, compact, measure
+
+# Rows of a small commit, at 2,000,000 rows in the table.
+SMALL = 1000
+
+
+def bases(folder):
+    return sorted(glob.glob(os.path.join(folder, "base-*.json")))
+
+
+def many_trips(a, rows, files):
+    """New trips of the same kind, more than the peers are asked to take: made once."""
+    folder = os.path.join(a.work, f"many-{rows}")
+    if not os.path.exists(os.path.join(folder, "done")):
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        subprocess.run([a.floor, "trips", str(rows), str(files), os.path.join(folder, "base")], check=True, stdout=subprocess.DEVNULL)
+        open(os.path.join(folder, "done"), "w").close()
+    return sorted(glob.glob(os.path.join(folder, "base-*.json")), key=lambda path: int(path.rpartition("-")[2].split(".")[0]))
+
+
+def small_files(a, rows, kind, count, size):
+    """Files of `size` trips for a table of `rows`: half updates (mixed), or updates alone. New keys are new in each."""
+    folder = os.path.join(a.work, f"small-{rows}")
+    os.makedirs(folder, exist_ok=True)
+    made = [os.path.join(folder, f"{kind}-{size}-{i}.json") for i in range(count)]
+    for i, path in enumerate(made):
+        words = {"updates": ["--update-ratio", 1], "mixed": ["--first", 100 * rows + i * size], "fresh": ["--first", 1000 * rows + i * size]}
+        if not os.path.exists(path):
+            batch = {"updates": 101, "mixed": 100, "fresh": 3000}[kind] + 2 * i
+            common.gen(size, "--existing", rows, "--skew", 1, "--batch", batch, "--out", path, *words[kind])
+    return made
+
+
+def floor(a, *words):
+    return compact([measure([a.floor, *words]) for _ in range(a.runs)])
+
+
+def cow(a):
+    """bulk_insert and upsert into a new copy-on-write table; then small commits of a warm daemon on it."""
+    folder = common.trips(a.work, a.rows)
+    found = {"bulk_insert": [], "upsert": []}
+    for _ in range(a.runs):
+        job = Job(a, "cow")
+        found["bulk_insert"].append(job.write("BULK_INSERT", bases(folder)))
+        found["upsert"].append(job.write("UPSERT", [os.path.join(folder, "upsert.json")]))
+    ours = {step: compact(samples) for step, samples in found.items()}
+    with Daemon(job) as daemon:
+        ours["small"] = daemon.block(small_files(a, a.rows, "mixed", a.runs + 1, a.small))
+    ours["small"]["points"] = daemon.points
+    job.remove()
+    job.write("BULK_INSERT", bases(folder))
+    floors = {"bulk_insert": floor(a, "encode", *bases(folder)), "rewrite": floor(a, "rewrite", job.table)}
+    job.remove()
+    theirs = {} if a.ours_only else common.spark(a, folder, a.rows, "--kinds", "cow", "--cow-micro", "2")
+    return {"ours": ours, "floor": floors, "spark": theirs}
+
+
+def mor(a):
+    """A delta commit into a merge-on-read table, its compaction, and small commits of a warm daemon on it."""
+    folder = common.trips(a.work, a.rows)
+    found = {"bulk_insert": [], "upsert": [], "compaction": []}
+    for _ in range(a.runs):
+        job = Job(a, "mor")
+        found["bulk_insert"].append(job.write("BULK_INSERT", bases(folder)))
+        found["upsert"].append(job.write("UPSERT", [os.path.join(folder, "upsert.json")]))
+        found["compaction"].append(job.compact())
+    ours = {step: compact(samples) for step, samples in found.items()}
+    batches = 2 * a.runs + 1
+    mixed = small_files(a, a.rows, "mixed", 2 * batches, a.small)
+    with Daemon(job) as daemon:
+        ours["updates"] = daemon.block(small_files(a, a.rows, "updates", batches, a.small))
+        ours["small"] = daemon.block(mixed[:batches])
+    ours["small"]["points"] = daemon.points
+    with Daemon(job, **{"hoodie.parquet.small.file.limit": 0}) as daemon:
+        ours["new files"] = daemon.block(mixed[batches:])
+    ours["new files"]["points"] = daemon.points
+    rewrite = floor(a, "rewrite", job.table)
+    job.remove()
+    theirs = {} if a.ours_only else common.spark(a, folder, a.rows, "--kinds", "mor", "--mor-micro", "3")
+    return {"ours": ours, "floor": {"rewrite": rewrite}, "spark": theirs}
+
+
+def start(a):
+    """Processes that take one small file: into a new table, and into one of all rows."""
+    folder = common.trips(a.work, a.rows)
+    files = small_files(a, a.rows, "updates", a.runs, a.small)
+    new = [Job(a, "mor").write("UPSERT", [path]) for path in files]
+    job = Job(a, "mor")
+    job.write("BULK_INSERT", bases(folder))
+    old = [job.write("UPSERT", [path]) for path in files]
+    job.remove()
+    return {"ours": {"new table": compact(new), "large table": compact(old)}}
+
+
+def sorted_keys(a):
+    """Copy-on-write, one partition, rows in the order of their keys, several row groups a file: updates of keys that stand side
+    by side, and of as many anywhere."""
+    folder = common.trips(a.work, a.rows)
+    job = Job(a, "cow", settings={"hoodie.datasource.write.partitionpath.field": "", "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
+                                  "hoodie.parquet.block.size": a.block_size})
+    job.write("BULK_INSERT", bases(folder))
+    # The keys of one file group: they are random, so that those of one first digit stand side by side.
+    with open(bases(folder)[0]) as f:
+        anywhere = [line for line in f]
+    lines = [line for line in anywhere if line.startswith('{"trip_id":"4')]
+    lines.sort()
+    folder = job.table + ".updates"
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+
+    def updates(name, choose):
+        made = []
+        for i in range(a.runs + 1):
+            path = os.path.join(folder, f"{name}-{i}.json")
+            with open(path, "w") as f:
+                for line in choose(i):
+                    row = json.loads(line)
+                    f.write(json.dumps({**row, "ts": row["ts"] + 10_000_000 * (i + 1)}) + "\n")
+            made.append(path)
+        return made
+
+    middle, count = len(lines) // 2, min(a.small, len(lines) // 4)
+    beside = updates("beside", lambda i: lines[middle:middle + count])
+    spread = updates("spread", lambda i: anywhere[i * count:(i + 1) * count])
+    with Daemon(job) as daemon:
+        ours = {"side by side": daemon.block(beside), "all over the table": daemon.block(spread)}
+    newest = max(glob.glob(os.path.join(job.table, "*.parquet")), key=os.path.getmtime)
+    found = {"ours": ours, "file_mb": round(os.path.getsize(newest) / 2**20, 1), "block_size": a.block_size}
+    shutil.rmtree(folder)
+    job.remove()
+    return found
+
+
+def follows(a):
+    """Does the cost of a small commit follow the batch? Into tables of so many rows (--sizes), after so many commits (--commits)."""
+    by_rows, by_commits, count = {}, {}, 2 * a.runs + 1
+    for rows in a.sizes:
+        job = Job(a, "mor")
+        job.write("BULK_INSERT", many_trips(a, rows, 8))
+        with Daemon(job) as daemon:
+            blocks = {"updates": daemon.block(small_files(a, rows, "updates", count, a.small))}
+            blocks["mixed"] = daemon.block(small_files(a, rows, "mixed", 2 * count, a.small)[:count])
+        with Daemon(job, **{"hoodie.parquet.small.file.limit": 0}) as daemon:
+            blocks["new files"] = daemon.block(small_files(a, rows, "mixed", 2 * count, a.small)[count:])
+        by_rows[str(rows)] = {kind: {"samples": block["samples"]} for kind, block in blocks.items()}
+        job.remove()
+    job = Job(a, "mor", settings={"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"})
+    rows = a.sizes[0]
+    job.write("BULK_INSERT", many_trips(a, rows, 8))
+    tiny = small_files(a, rows, "fresh", 1, 10)[0]
+    updates = small_files(a, rows, "updates", count, a.small)
+    with Daemon(job) as daemon:
+        made = 1
+        for commits in a.commits:
+            for _ in range(commits - made):
+                daemon.feed(tiny)
+            daemon.lines.clear()
+            by_commits[str(commits)] = {"updates": {"samples": daemon.block(updates)["samples"]}}
+            made = commits + count
+    job.remove()
+    return {"rows": by_rows, "commits": by_commits}
+
+
+def backlog(a):
+    """One process, one run: the rows of the table, and ten times as many."""
+    found = {}
+    for times in (1, 10):
+        files = many_trips(a, times * a.rows, 8 * times)
+        for op in ("BULK_INSERT", "UPSERT"):
+            job = Job(a, "cow")
+            took = job.write(op, files)
+            took["commits"] = len(took["rounds"])
+            found[f"{op} {times}"] = {**compact([took]), "commits": took["commits"], "rows": times * a.rows}
+            job.remove()
+    return {"ours": found}
+
+
+def peer(a):
+    """hudi-core and we, on Arrow batches that are in memory already: each process appends, then upserts a tenth."""
+    here = os.path.join(common.HERE, "hudi-core", "Cargo.toml")
+    other = a.hudi_core or os.path.join(common.build(here), "bench-hudi-core")
+    found = {}
+    for name, program in (("ours", a.in_memory), ("hudi-core", other)):
+        for kind in ("cow", "mor"):
+            table, steps, failed = os.path.join(a.work, "in-memory"), {}, None
+            for _ in range(a.runs):
+                shutil.rmtree(table, ignore_errors=True)
+                ran = subprocess.run([program, kind, str(a.rows // 2), table], capture_output=True, text=True)
+                for line in map(json.loads, ran.stdout.splitlines()):
+                    steps.setdefault(line.pop("step"), []).append(line)
+                if ran.returncode:
+                    failed = ran.stderr.strip().splitlines()[-1]
+                    break
+            shutil.rmtree(table, ignore_errors=True)
+            found[f"{name} {kind}"] = {"steps": steps, "failed": failed}
+    return {"rows": a.rows // 2, **found}
+
+
+PARTS = {"cow": cow, "mor": mor, "start": start, "sorted": sorted_keys, "follows": follows, "backlog": backlog, "peer": peer}
