@@ -186,11 +186,17 @@ def backlog(a):
 
 def peer(a):
     """hudi-core and we, on Arrow batches that are in memory already: each process appends, then upserts a tenth."""
-    here = os.path.join(common.HERE, "hudi-core", "Cargo.toml")
-    other = a.hudi_core or os.path.join(common.build(here), "bench-hudi-core")
+    other, unbuilt = a.hudi_core, None
+    try:
+        other = other or os.path.join(common.build(os.path.join(common.HERE, "hudi-core", "Cargo.toml")), "bench-hudi-core")
+    except subprocess.CalledProcessError:
+        unbuilt = "it could not be built"
     found = {}
     for name, program in (("ours", a.in_memory), ("hudi-core", other)):
         for kind in ("cow", "mor"):
+            if name == "hudi-core" and unbuilt:
+                found[f"{name} {kind}"] = {"steps": {}, "failed": unbuilt}
+                continue
             table, steps, failed = os.path.join(a.work, "in-memory"), {}, None
             for _ in range(a.runs):
                 shutil.rmtree(table, ignore_errors=True)

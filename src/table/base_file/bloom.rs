@@ -191,7 +191,7 @@ fn read_u32(bytes: &mut &[u8]) -> Result<u32, String> {
 }
 
 /// Fills a filter, row by row as Hudi's `InternalDynamicBloomFilter` does (base-file.md §6.5).
-pub(super) struct BloomBuilder {
+pub struct BloomBuilder {
     filter: BloomFilter,
     /// Of DYNAMIC_V0: no row is begun once there are rows for that many keys.
     max_entries: u64,

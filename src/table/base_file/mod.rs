@@ -20,7 +20,7 @@ mod writer;
 
 use arrow::datatypes::SchemaRef;
 
-pub use bloom::BloomFilter;
+pub use bloom::{BloomBuilder, BloomFilter};
 pub use error::Error;
 pub use key_range::KeyRange;
 pub use reader::Reader;

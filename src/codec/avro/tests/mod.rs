@@ -8,7 +8,6 @@ use arrow::datatypes::Int64Type;
 mod block;
 mod encode;
 mod errors;
-mod speed;
 mod twin;
 mod types;
 
