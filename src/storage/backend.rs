@@ -51,7 +51,7 @@ pub(super) trait Backend: std::fmt::Debug + Send + Sync {
 
     async fn exists_folder(&self, path: &str) -> Outcome<bool>;
 
-    /// One level, by name.
+    /// One level, by name. Checksums are left out here and below, what is staged is not.
     async fn list(&self, folder: &str) -> Outcome<Listing>;
 
     /// Names of the files of one level, in no order.

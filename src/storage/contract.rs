@@ -34,6 +34,7 @@ pub(super) async fn holds(storage: &Storage) {
     files_are_created_once_and_replaced(storage).await;
     ranges_are_whole(storage).await;
     folders_are_listed(storage).await;
+    a_staged_name_is_a_file_of_others(storage).await;
     uploads_are_whole(storage).await;
     drafts_keep_what_is_there(storage).await;
     storage.delete_folder("").await.expect("emptied");
@@ -124,6 +125,20 @@ async fn folders_are_listed(storage: &Storage) {
     let left = storage.list_recursive("", &|_| true).await.expect("listed");
     assert_eq!(paths(&left), ["5", "a/1", "skip/4", "skip/x/6"]);
     storage.delete_folder("").await.expect("deleted");
+}
+
+async fn a_staged_name_is_a_file_of_others(storage: &Storage) {
+    for path in ["a/export#7", "a/part"] {
+        storage.put(path, Bytes::from(path)).await.expect(path);
+    }
+    let theirs = storage.clone().of_others();
+    for (storage, want) in [(storage, &["a/part"][..]), (&theirs, &["a/export#7", "a/part"])] {
+        assert_eq!(paths(&storage.list("a").await.expect("listed").files), want);
+        assert_eq!(paths(&storage.list_recursive("", &|_| true).await.expect("listed")), want);
+        assert_eq!(storage.names("a").await.expect("listed").len(), want.len());
+    }
+    assert_eq!(theirs.get("a/export#7").await.expect("read"), "a/export#7");
+    storage.delete_folder("a").await.expect("deleted");
 }
 
 async fn uploads_are_whole(storage: &Storage) {

@@ -7,8 +7,8 @@
 //! [`Upload`].
 //!
 //! What is being written may lie beside its target as `name#1`, `name#2`, … until it is complete. Listings leave such names
-//! out, and [`Storage::delete`] of the target removes what a killed process left of them. A file of somebody else that has
-//! such a name is therefore not seen.
+//! out, and [`Storage::delete`] of the target removes what a killed process left of them. Where others write, such a name is
+//! as good as any: [`Storage::of_others`].
 
 mod backend;
 mod cloud;
@@ -50,6 +50,8 @@ pub struct Storage {
     backend: Arc<dyn Backend>,
     root: Arc<Location>,
     faults: Option<Arc<Faults>>,
+    /// Whether listings leave out what is staged.
+    hides_staged: bool,
 }
 
 /// What a listing says of a file. `path` is relative to the storage's root.
@@ -92,7 +94,12 @@ impl Storage {
             ),
         };
         let faults = Faults::of_process().map_err(|why| Cause::Unsupported(why).at("open", root.display("")))?;
-        Ok(Storage { backend, root: Arc::new(root), faults })
+        Ok(Storage { backend, root: Arc::new(root), faults, hides_staged: true })
+    }
+
+    /// A place that this program does not write to, such as input: a file is not left out there for being called `export#7`.
+    pub fn of_others(self) -> Storage {
+        Storage { hides_staged: false, ..self }
     }
 
     /// An object store without a server.
@@ -105,7 +112,7 @@ impl Storage {
     #[cfg(test)]
     fn over(cloud: cloud::Cloud, uri: &str) -> Storage {
         let root = Location::parse(uri).expect("a location");
-        Storage { backend: Arc::new(cloud), root: Arc::new(root), faults: None }
+        Storage { backend: Arc::new(cloud), root: Arc::new(root), faults: None, hides_staged: true }
     }
 
     /// Whether this is a folder of this machine, as far as programs can tell.
@@ -240,13 +247,17 @@ impl Storage {
     /// Links are followed, as Hadoop does.
     pub async fn list(&self, folder: &str) -> Result<Listing> {
         self.root.check(folder)?;
-        self.call(Call::List, "list", folder, self.backend.list(folder)).await
+        let mut listing = self.call(Call::List, "list", folder, self.backend.list(folder)).await?;
+        listing.files.retain(|file| self.shows(&file.path));
+        Ok(listing)
     }
 
     /// Names of the files of one level, in no order: on local disks several times as quick as [`Storage::list`].
     pub async fn names(&self, folder: &str) -> Result<Vec<String>> {
         self.root.check(folder)?;
-        self.call(Call::List, "list", folder, self.backend.names(folder)).await
+        let mut names = self.call(Call::List, "list", folder, self.backend.names(folder)).await?;
+        names.retain(|name| self.shows(name));
+        Ok(names)
     }
 
     /// The same of the folders of one level, relative to the root.
@@ -263,8 +274,13 @@ impl Storage {
             Some(files) => entered(files, folder, enter),
             None => self.list_folders(folder, enter).await?,
         };
+        files.retain(|file| self.shows(&file.path));
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
+    }
+
+    fn shows(&self, path: &str) -> bool {
+        !self.hides_staged || !is_staged(path.rsplit('/').next().unwrap_or(path))
     }
 
     async fn list_folders(&self, folder: &str, enter: &(dyn Fn(&str) -> bool + Sync)) -> Result<Vec<FileInfo>> {
@@ -376,10 +392,9 @@ fn entered(mut files: Vec<FileInfo>, folder: &str, enter: &(dyn Fn(&str) -> bool
     files
 }
 
-/// Names that listings leave out: Hadoop's checksums, and what is being written.
-fn is_hidden(name: &str) -> bool {
-    let is_checksum = name.starts_with('.') && name.ends_with(".crc");
-    is_checksum || is_staged(name)
+/// Hadoop's, of the file beside it.
+fn is_checksum(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(".crc")
 }
 
 /// What is being written on a local disk, as object_store tells it too.

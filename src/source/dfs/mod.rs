@@ -48,7 +48,7 @@ impl JsonDfsSource {
     /// Opens the folder that `hoodie.streamer.source.dfs.root` names.
     pub fn open(config: &SourceConfig, storage: &StorageConfig, workers: usize) -> Result<JsonDfsSource> {
         let root = config.dfs_root.clone().unwrap_or_default();
-        let storage = Storage::open_with(&root, storage)?;
+        let storage = Storage::open_with(&root, storage)?.of_others();
         Ok(JsonDfsSource {
             input: Arc::new(Input { storage }),
             root,

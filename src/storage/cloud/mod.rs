@@ -24,7 +24,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, UpdateVersi
 
 use super::backend::{Backend, Draft, Outcome};
 use super::location::Bucket;
-use super::{FileInfo, Listing, Version, is_hidden};
+use super::{FileInfo, Listing, Version, is_checksum, is_staged};
 use crate::config::StorageConfig;
 use again::again;
 use cause::failed;
@@ -78,14 +78,14 @@ impl Cloud {
         };
         let below = if folder.is_empty() { path } else { path.strip_prefix(folder)?.strip_prefix('/')? };
         let name = path.rsplit('/').next().unwrap_or(path);
-        if below.is_empty() || is_hidden(name) || name.ends_with(FOLDER_MARKER) {
+        if below.is_empty() || is_checksum(name) || name.ends_with(FOLDER_MARKER) {
             return None;
         }
         let modified_ms = meta.last_modified.timestamp_millis();
         Some(FileInfo { path: path.to_owned(), size: meta.size, modified_ms })
     }
 
-    /// What a file that is being published is called until it has its name. Digits, as [`is_hidden`] wants them.
+    /// What a file that is being published is called until it has its name. Digits, as [`is_staged`] wants them.
     fn staged(&self, path: &str) -> Path {
         let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
         // As on local disks, without a leading dot.
@@ -161,7 +161,7 @@ impl Backend for Cloud {
         let listed = again(|| store.list_with_delimiter(Some(prefix))).await?;
         for meta in &listed.objects {
             let name = meta.location.filename().unwrap_or_default();
-            if name.starts_with(&begin) && is_hidden(name) {
+            if name.starts_with(&begin) && is_staged(name) {
                 again(|| store.delete(&meta.location)).await?;
             }
         }

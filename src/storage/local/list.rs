@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use crate::storage::{FileInfo, Listing, is_hidden};
+use crate::storage::{FileInfo, Listing, is_checksum};
 
 /// `prefix`: the folder's path relative to the root, which the paths of its entries begin with.
 pub(super) fn list(folder: &Path, prefix: &str) -> io::Result<Listing> {
@@ -52,7 +52,7 @@ struct Entry {
     is_folder: bool,
 }
 
-/// Without checksums and what is being written. A folder that is missing is empty.
+/// Without checksums. A folder that is missing is empty.
 fn entries(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
     let read = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotADirectory => None,
@@ -70,7 +70,7 @@ fn entries(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<Entry>>>
         let not_text = |name: std::ffi::OsString| io::Error::other(format!("{} is no UTF-8", name.display()));
         let name = entry.file_name().into_string().map_err(not_text)?;
         let is_folder = kind.is_dir();
-        let hidden = !is_folder && is_hidden(&name);
+        let hidden = !is_folder && is_checksum(&name);
         Ok((!hidden).then_some(Entry { name, entry, is_folder }))
     });
     Ok(entries.filter_map(Result::transpose))
@@ -86,12 +86,13 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::is_staged;
     use object_store::local::LocalFileSystem;
     use object_store::{ObjectStore, path};
     use std::os::unix::fs::symlink;
 
     #[tokio::test]
-    async fn a_listing_is_object_stores() {
+    async fn a_listing_is_object_stores_and_what_is_staged() {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = dir.path().join("p");
         fs::create_dir_all(folder.join("sub#1/below")).expect("a folder");
@@ -110,12 +111,13 @@ mod tests {
         let mut want_folders: Vec<_> = theirs.common_prefixes.iter().map(name).collect();
         want_folders.sort();
 
-        let ours = list(&folder, "p").expect("listed");
-        assert_eq!(ours.files.iter().map(|f| (f.path.clone(), f.size)).collect::<Vec<_>>(), want);
-        assert_eq!(ours.folders, want_folders);
+        let mut ours = list(&folder, "p").expect("listed");
         let mut only_names = names(&folder).expect("listed");
         only_names.sort();
-        assert_eq!(only_names, want.iter().map(|(path, _)| path[2..].to_owned()).collect::<Vec<_>>());
+        assert_eq!(only_names, ours.files.iter().map(|file| file.path[2..].to_owned()).collect::<Vec<_>>());
+        ours.files.retain(|file| !is_staged(&file.path));
+        assert_eq!(ours.files.iter().map(|f| (f.path.clone(), f.size)).collect::<Vec<_>>(), want);
+        assert_eq!(ours.folders, want_folders);
         let mut only_folders = folders(&folder, "p").expect("listed");
         only_folders.sort();
         assert_eq!(only_folders, want_folders);
