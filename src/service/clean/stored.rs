@@ -57,7 +57,7 @@ impl Cleaner {
     /// Only partitions and names of files count, so that the table may have moved. Since the plan was made the table may have
     /// been restored, or got a savepoint: what somebody needs by now stays.
     pub(super) async fn stored_job(&self, timeline: &Timeline, pending: &Instant) -> Result<Option<Job>> {
-        let Some((mut plan, content)) = read(&self.table, pending).await? else { return Ok(None) };
+        let Some((mut plan, mut content)) = read(&self.table, pending).await? else { return Ok(None) };
         let path = self.table.storage.display(&pending.path());
         let planned = names_of(&plan).map_err(|why| Error::CleanPlan { path, why })?;
         let folders: Vec<String> = planned.keys().cloned().collect();
@@ -66,7 +66,7 @@ impl Cleaner {
         let needs = Needs::load(self, &stays).await?;
         let mut found = PartitionFiles::load(&self.table, &stays, Some(&folders)).await?;
         let mut partitions = BTreeMap::new();
-        let mut spared = 0;
+        let mut spared = HashSet::new();
         for (partition, names) in planned {
             let files = found.remove(&partition).unwrap_or_default();
             let there: HashSet<&String> =
@@ -77,18 +77,24 @@ impl Cleaner {
                 match (there.contains(&name), unneeded.contains(&name)) {
                     (false, _) => todo.gone.push(name),
                     (true, true) => todo.there.push(name),
-                    (true, false) => spared += 1,
+                    (true, false) => drop(spared.insert(name)),
                 }
             }
             partitions.insert(partition, todo);
         }
-        if spared > 0 {
+        if !spared.is_empty() {
             tracing::warn!(
                 instant = %pending.time,
-                files = spared,
+                files = spared.len(),
                 "files that a pending clean was to delete are needed by now: they stay"
             );
             spare_for_savepoints(&mut plan, timeline);
+            leave_out(&mut plan, &spared);
+            content = plan.to_file();
+            // Should this end before it is done, Hudi would finish the plan without a look at what is needed.
+            for state in [State::Requested, State::Inflight].into_iter().filter(|state| *state <= pending.state) {
+                self.table.storage.put(&pending.in_state(state).path(), content.clone()).await?;
+            }
             self.memory.forget_look();
         }
         Ok(Some(Job {
@@ -131,6 +137,15 @@ fn spare_for_savepoints(plan: &mut CleanPlan, timeline: &Timeline) {
     savepoints.extend(timeline.savepoints().map(|savepoint| savepoint.time.as_str()));
     if !savepoints.is_empty() {
         extra.insert(SAVEPOINTED.to_string(), Vec::from_iter(savepoints).join(","));
+    }
+}
+
+fn leave_out(plan: &mut CleanPlan, spared: &HashSet<String>) {
+    for files in plan.file_paths_to_be_deleted_per_partition.iter_mut().flat_map(BTreeMap::values_mut) {
+        files.retain(|file| !spared.contains(name_of(file.file_path.as_deref().unwrap_or_default())));
+    }
+    for files in plan.files_to_be_deleted_per_partition.iter_mut().flat_map(BTreeMap::values_mut) {
+        files.retain(|file| !spared.contains(name_of(file)));
     }
 }
 

@@ -133,6 +133,14 @@ impl Fake {
         CleanMetadata::from_file(&self.table.read_instant(clean).await.expect("content")).expect("metadata")
     }
 
+    /// What the files of pending and completed cleans tell.
+    fn plans(&self) -> Vec<CleanPlan> {
+        let files = std::fs::read_dir(self.folder.path().join(".hoodie")).expect("a timeline");
+        let paths = files.map(|file| file.expect("an entry").path());
+        let plans = paths.filter(|path| path.to_str().is_some_and(|path| path.contains(".clean.")));
+        plans.map(|path| CleanPlan::from_file(&std::fs::read(path).expect("content")).expect("a plan")).collect()
+    }
+
     /// A plan that somebody has left to delete these, as `partition/name`.
     fn pending(&self, number: u32, state: State, paths: &[String]) {
         let mut files = BTreeMap::<String, Vec<CleanFile>>::new();
@@ -368,6 +376,13 @@ async fn what_a_savepoint_has_saved_from_a_plan_goes_once_that_is_gone() {
     let job = Cleaner { cancel: CancellationToken::new(), ..job };
     assert_eq!(clean(&job).await, 2, "p/a@1 and @2");
     assert!(fake.data().contains(&"q/b@1".to_string()));
+    let plans = fake.plans();
+    assert_eq!(plans.len(), 2, "requested and inflight");
+    for plan in plans {
+        let of =
+            |partition: &str| plan.file_paths_to_be_deleted_per_partition.as_ref().map(|files| files[partition].len());
+        assert_eq!((of("p"), of("q")), (Some(2), Some(0)), "whoever goes on with it spares the file, too");
+    }
     assert_eq!(fake.last_clean().await.extra_metadata, Some([(memory::SAVEPOINTED.to_string(), time(1))].into()));
     fake.table.storage.delete(&savepoint.path()).await.expect("deleted");
     fake.commit(7, &["p/a"]);

@@ -94,3 +94,16 @@ fn we_finish_what_spark_has_begun() {
         job.check();
     }
 }
+
+/// Spark does not look whether a plan's files are needed by now: what we spare is out of the plan before anything goes.
+#[test]
+fn what_we_spare_spark_spares_that_goes_on_with_the_plan() {
+    needs_peers!();
+    let job = killed("after-clean-plan");
+    // What the plan takes for old is the newest then.
+    oracle(SPARK_0_15).at_instant(job.table.str(), "rollback", &job.table.last_commit());
+    job.call.clone().env("HUDI_STREAMER_FAULT", "in-clean:2").run().killed();
+    spark::spark_cleans(&job.table, &[VERSIONS]);
+    assert_eq!(job.table.pending(), Vec::<String>::new());
+    assert_versions(&job.table, &job.table.commits()[2..]);
+}
