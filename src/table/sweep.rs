@@ -5,7 +5,7 @@ use super::{InstantTime, META_FOLDER, Result, Table, Timeline, name_of};
 use std::time::Duration;
 
 /// Nobody takes as long to write a file of the timeline.
-const STALE: Duration = Duration::from_secs(600);
+pub(super) const STALE: Duration = Duration::from_secs(600);
 
 impl Table {
     /// Removes the markers of instants that are over, completed or rolled back, and files of the timeline that were never

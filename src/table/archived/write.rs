@@ -9,6 +9,7 @@ use super::read::read_blocks;
 use super::{ArchiveFile, PREFIX, TOKEN};
 use crate::storage::{self, Version};
 use crate::table::log_file::{AvroContent, BlockHeader, BlockKind, LogReader, encode_block};
+use crate::table::sweep::STALE;
 use crate::table::{Error, Instant, Result, Table, in_folder};
 
 /// Names that are tried: each one taken is another archiver's file.
@@ -79,8 +80,9 @@ struct Last {
 }
 
 impl Table {
-    /// Looks for the end of the archived timeline. The newest file is written on while it has fewer than `file_bytes`.
+    /// Looks for the end of the archived timeline, and removes what archivers have left there that died. The newest file is written on while it has fewer than `file_bytes`.
     pub async fn archive_tail(&self, file_bytes: u64) -> Result<ArchiveTail> {
+        self.storage.discard_stale(&self.archive_folder(), STALE).await?;
         let newest = self.archive_files().await?.pop();
         let version = newest.as_ref().map_or(0, |file| file.version);
         let mut tail = ArchiveTail { table: self.clone(), version, last: None, file_bytes };
