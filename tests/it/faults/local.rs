@@ -5,37 +5,22 @@ use super::*;
 
 #[test]
 fn copy_on_write_with_clean_and_archive() {
-    let scenario = upsert(job("COPY_ON_WRITE", 5, |call| call));
+    let scenario = upsert(written(new_job("COPY_ON_WRITE", |call| call), 5));
     assert_all_services_run(&scenario);
-    scenario.survives(&OF_STORAGE, 80);
+    scenario.survives(&OF_STORAGE, 60);
 }
 
 #[test]
 fn merge_on_read_with_compaction_clean_and_archive() {
-    let scenario = upsert(job("MERGE_ON_READ", 7, |call| call.conf("hoodie.compact.inline.max.delta.commits", "2")));
+    let scenario = upsert(written(new_job("MERGE_ON_READ", compacting), 7));
     assert_all_services_run(&scenario);
-    scenario.survives(&OF_STORAGE, 80);
-}
-
-/// In the rounds of the scenario.
-fn assert_all_services_run(scenario: &Scenario) {
-    let (before, job) = (Plain::read(&scenario.job.table), scenario.sound());
-    let after = Plain::read(&job.table);
-    let last = before.made().pop_last().expect("a write");
-    let new = after.completed_after(&last);
-    assert!(new.iter().any(|action| action == "clean"), "no clean among {new:?}");
-    assert!(
-        !job.table.is_merge_on_read() || new.iter().any(|action| action == "commit"),
-        "no compaction among {new:?}"
-    );
-    assert!(after.archived().len() > before.archived().len(), "nothing new is archived");
+    scenario.survives(&OF_STORAGE, 60);
 }
 
 #[test]
 fn the_first_commit() {
     for op in ["UPSERT", "BULK_INSERT"] {
-        let call = |call: Streamer| call.partitioned("p");
-        let job = Job::new(SCHEMA, Model::new(&COLUMNS).partitioned("p"), call);
+        let job = new_job("COPY_ON_WRITE", |call| call);
         Scenario { job, folder: None, op, batch: batch(0..6, 1), next: batch(6..8, 2) }.survives(&OF_STORAGE, 30);
     }
 }
@@ -44,7 +29,7 @@ fn the_first_commit() {
 #[test]
 fn the_round_after_a_crash() {
     for table_type in TABLE_TYPES {
-        let mut job = job(table_type, 2, |call| call);
+        let mut job = written(new_job(table_type, |call| call), 2);
         let unread = batch(2..5, 15);
         job.feed(&unread);
         job.call.clone().env("HUDI_STREAMER_FAULT", "before-complete").run().killed();

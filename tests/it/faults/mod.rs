@@ -1,6 +1,7 @@
 //! Storage fails at any call of a round: every call in turn, not some. The round ends well, or with an error that has a name,
 //! or is dead; and the next one, without a fault, ends with the table as if nothing had been.
 
+mod commands;
 mod every;
 mod local;
 mod s3;
@@ -37,19 +38,40 @@ fn services(call: Streamer) -> Streamer {
         .conf("hoodie.parquet.small.file.limit", "0")
 }
 
-/// A partitioned table of some commits, most keys written more than once.
-fn job(table_type: &str, rounds: i64, with: impl FnOnce(Streamer) -> Streamer) -> Job {
+/// A partitioned table that is not there yet.
+fn new_job(table_type: &str, with: impl FnOnce(Streamer) -> Streamer) -> Job {
     let call = |call: Streamer| with(services(call.flag("--table-type", table_type).partitioned("p")));
-    let mut job = Job::new(SCHEMA, Model::new(&COLUMNS).partitioned("p"), call);
-    for round in 1..=rounds {
-        job.upsert(&batch(round..round + 4, round));
-    }
+    Job::new(SCHEMA, Model::new(&COLUMNS).partitioned("p"), call)
+}
+
+/// Writes the same few keys so often.
+fn written(mut job: Job, rounds: i64) -> Job {
+    (1..=rounds).for_each(|round| drop(job.upsert(&batch(1..5, round))));
     job
 }
 
 /// The next rounds of such a job.
 fn upsert(job: Job) -> Scenario {
     // Not the key that is gone: whether its file group takes it back depends on when that was compacted.
-    let (batch, next) = (batch_and_gone(4..14, &[1], 20), batch(2..4, 21));
+    let (batch, next) = (batch_and_gone(4..8, &[1], 20), batch(2..4, 21));
     Scenario { job, folder: None, op: "UPSERT", batch, next }
+}
+
+/// A compaction behind every other round.
+fn compacting(call: Streamer) -> Streamer {
+    call.conf("hoodie.compact.inline.max.delta.commits", "2")
+}
+
+/// In the rounds of the scenario.
+fn assert_all_services_run(scenario: &Scenario) {
+    let (before, job) = (Plain::read(&scenario.job.table), scenario.sound());
+    let after = Plain::read(&job.table);
+    let last = before.made().pop_last().expect("a write");
+    let new = after.completed_after(&last);
+    assert!(new.iter().any(|action| action == "clean"), "no clean among {new:?}");
+    assert!(
+        !job.table.is_merge_on_read() || new.iter().any(|action| action == "commit"),
+        "no compaction among {new:?}"
+    );
+    assert!(after.archived().len() > before.archived().len(), "nothing new is archived");
 }

@@ -3,28 +3,24 @@
 use super::every::{OF_S3, Scenario};
 use super::*;
 
-fn survives(table_type: &str, with: impl FnOnce(Streamer) -> Streamer) {
+fn survives(table_type: &str, rounds: i64, with: impl FnOnce(Streamer) -> Streamer) {
     let s3 = S3::shared();
     let folder = s3.folder("faults");
-    let call =
-        |call: Streamer| with(call.flag("--table-type", table_type).partitioned("p").on_s3(s3, &folder, s3.endpoint()));
-    let mut job = Job::new(SCHEMA, Model::new(&COLUMNS).partitioned("p"), call);
+    let mut job = new_job(table_type, |call| with(call).on_s3(s3, &folder, s3.endpoint()));
     job.table = Table::at(s3.path(&folder));
-    for round in 0..3 {
-        job.upsert(&batch(round * 3..round * 3 + 6, round + 1));
-    }
-    let (batch, next) = (batch_and_gone(4..14, &[1], 10), batch(0..2, 11));
-    Scenario { job, folder: Some(folder), op: "UPSERT", batch, next }.survives(&OF_S3, 35);
+    let scenario = Scenario { folder: Some(folder), ..upsert(written(job, rounds)) };
+    assert_all_services_run(&scenario);
+    scenario.survives(&OF_S3, 40);
 }
 
 #[test]
-fn copy_on_write() {
+fn copy_on_write_with_clean_and_archive() {
     needs_peers!();
-    survives("COPY_ON_WRITE", |call| call);
+    survives("COPY_ON_WRITE", 5, |call| call);
 }
 
 #[test]
-fn merge_on_read_with_compaction() {
+fn merge_on_read_with_compaction_clean_and_archive() {
     needs_peers!();
-    survives("MERGE_ON_READ", |call| call.conf("hoodie.compact.inline.max.delta.commits", "4"));
+    survives("MERGE_ON_READ", 7, compacting);
 }

@@ -87,7 +87,7 @@ impl Table {
         let named = timeline.iter().filter(|name| !name.contains('#'));
         let begun: BTreeSet<&str> = named.filter_map(|n| n.split_once('.')).map(|(i, _)| i).collect();
         let done = |i: &str| {
-            ["commit", "deltacommit", "replacecommit", "clean", "rollback"]
+            ["commit", "deltacommit", "replacecommit", "clean", "rollback", "restore"]
                 .iter()
                 .any(|a| timeline.contains(&format!("{i}.{a}")))
         };

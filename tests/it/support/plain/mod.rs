@@ -7,6 +7,7 @@
 
 mod avro_log;
 mod parquet_file;
+mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -57,7 +58,8 @@ impl Plain {
         let (mut completed, mut begun) = (BTreeMap::new(), BTreeSet::new());
         for (instant, ending) in files.iter().filter_map(|file| timeline_file(file)) {
             if ACTIONS.contains(&ending) {
-                completed.insert(instant.to_owned(), ending.to_owned());
+                // A savepoint has the instant of a write, which comes first.
+                completed.entry(instant.to_owned()).or_insert_with(|| ending.to_owned());
             }
             begun.insert(instant.to_owned());
         }
@@ -182,11 +184,11 @@ impl Plain {
 
     /// A completed instant has all three of its files.
     fn is_of_whole_instant(&self, file: &str) -> bool {
-        let Some((instant, _)) = timeline_file(file) else { return false };
+        let Some((instant, ending)) = timeline_file(file) else { return false };
         let Some(action) = self.completed.get(instant) else { return false };
         let has = |ending: &str| self.files.contains(&format!(".hoodie/{instant}.{ending}"));
         match action.as_str() {
-            "savepoint" => has("savepoint.inflight"),
+            _ if ending.starts_with("savepoint") => has("savepoint") && has("savepoint.inflight"),
             "commit" if has("compaction.requested") => has("compaction.inflight"),
             "commit" => has("commit.requested") && has("inflight"),
             action => has(&format!("{action}.requested")) && has(&format!("{action}.inflight")),
@@ -201,9 +203,7 @@ impl Plain {
             let bytes = fs::read(&path).unwrap_or_else(|e| panic!("read {}: {e}", path.display()));
             let metadata: Value =
                 serde_json::from_slice(&bytes).unwrap_or_else(|e| panic!("{} is torn: {e}", path.display()));
-            let stats = metadata["partitionToWriteStats"].as_object().into_iter().flat_map(|p| p.values());
-            let stats = stats.flat_map(|stats| stats.as_array().into_iter().flatten());
-            written.extend(stats.filter_map(|stat| stat["path"].as_str().map(str::to_owned)));
+            written.extend(paths_of(&metadata));
         }
         written
     }
@@ -273,6 +273,13 @@ impl Plain {
         let archives = self.files.iter().filter(|file| file.starts_with(".hoodie/archived/.commits_.archive."));
         archives.flat_map(|file| avro_log::archived_instants(&self.root.join(file))).collect()
     }
+}
+
+/// Data files in the statistics of a write.
+fn paths_of(metadata: &Value) -> BTreeSet<String> {
+    let stats = metadata["partitionToWriteStats"].as_object().into_iter().flat_map(|p| p.values());
+    let stats = stats.flat_map(|stats| stats.as_array().into_iter().flatten());
+    stats.filter_map(|stat| stat["path"].as_str().map(str::to_owned)).collect()
 }
 
 /// Instant and ending of a timeline's file, of whatever state.

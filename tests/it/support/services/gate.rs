@@ -30,8 +30,6 @@ pub enum Requests {
     All,
     /// PUT, POST and DELETE.
     Changes,
-    /// GET.
-    Reads,
 }
 
 struct Order {
@@ -129,7 +127,6 @@ impl Shared {
         let counts = match order.requests {
             Requests::All => true,
             Requests::Changes => ["PUT", "POST", "DELETE"].contains(&method),
-            Requests::Reads => method == "GET",
         };
         if !counts || order.hit == order.most {
             return None;
