@@ -36,10 +36,6 @@ impl Dice {
     }
 }
 
-pub(super) fn from_env(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
-}
-
 /// Waits longer than [`wait_for`]: a job may have a long way to catch up.
 #[track_caller]
 pub(super) fn wait_long_for(what: &str, condition: impl Fn() -> bool) {

@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::chaos::from_env;
 use super::*;
 
 const MESSAGES: u64 = 20_000;

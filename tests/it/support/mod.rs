@@ -63,6 +63,11 @@ macro_rules! row {
 }
 pub(crate) use row;
 
+/// How much of something a longer run of a test wants.
+pub fn from_env(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text}")))
+}
+
 /// Waits until `condition` holds; fails when that takes longer than any machine needs.
 #[track_caller]
 pub fn wait_for(what: &str, condition: impl Fn() -> bool) {

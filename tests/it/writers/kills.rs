@@ -1,9 +1,14 @@
 //! Two jobs and Spark at one table, through ZooKeeper, and one of the jobs is killed again and again.
+//!
+//! `HUDI_STREAMER_WRITERS_KILLS` sets how often.
 
 use super::*;
 use std::collections::BTreeMap;
 
-const KILLS: usize = 20;
+/// Once at each moment.
+const KILLS: usize = 2 * MOMENTS;
+/// Fault points, and as many things that are seen from outside.
+const MOMENTS: usize = 5;
 const KEYS: i64 = 120;
 /// A killed one's lock is free so much later.
 const SESSION_MS: &str = "4000";
@@ -44,25 +49,28 @@ impl Fed {
 
 /// Moments at which a job is killed: at a fault point, or from outside once something is seen of it.
 fn killed(writers: &Writers, number: usize, call: &Streamer, running: Running, feed: &mut dyn FnMut()) {
-    let points = ["under-lock", "before-complete", "while-writing", "after-complete", "before-inflight"];
+    let points: [&str; MOMENTS] =
+        ["under-lock", "before-complete", "while-writing", "after-complete", "before-inflight"];
     if number.is_multiple_of(2) {
         // It has nothing to do but what comes now.
         running.signal("KILL");
         running.finish().killed();
-        let dying = call.clone().env("HUDI_STREAMER_FAULT", points[number / 2 % points.len()]).start();
+        let dying = call.clone().env("HUDI_STREAMER_FAULT", points[number / 2 % MOMENTS]).start();
         feed();
         dying.finish().killed();
         return;
     }
     feed();
-    let seen = ["requested", "inflight", "marker", ".heartbeat/", ".parquet"][number / 2 % 5];
+    let seen: [&str; MOMENTS] = ["requested", "inflight", "marker", ".heartbeat/", ".parquet"];
+    let seen = seen[number / 2 % MOMENTS];
     let before = writers.table.files();
     wait_for(seen, || writers.table.files().iter().any(|file| file.contains(seen) && !before.contains(file)));
     running.signal("KILL");
     running.finish().killed();
 }
 
-fn through_zookeeper(table_type: &'static str, kills: usize) {
+fn through_zookeeper(table_type: &'static str) {
+    let kills = from_env("HUDI_STREAMER_WRITERS_KILLS").map_or(KILLS, |kills| kills as usize);
     let zookeeper = ZooKeeper::shared();
     let key = format!("kills-{table_type}");
     let lock = [
@@ -131,11 +139,11 @@ fn through_zookeeper(table_type: &'static str, kills: usize) {
 #[test]
 fn killed_again_and_again_two_jobs_and_spark_lose_nothing_of_a_merge_on_read_table() {
     needs_peers!();
-    through_zookeeper("MERGE_ON_READ", KILLS);
+    through_zookeeper("MERGE_ON_READ");
 }
 
 #[test]
 fn killed_again_and_again_two_jobs_and_spark_lose_nothing_of_a_copy_on_write_table() {
     needs_peers!();
-    through_zookeeper("COPY_ON_WRITE", KILLS / 2);
+    through_zookeeper("COPY_ON_WRITE");
 }
