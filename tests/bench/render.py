@@ -131,8 +131,8 @@ def sorted_keys(found):
              f"Copy-on-write, not partitioned, bulk insert sorted by key, `hoodie.parquet.block.size={part['block_size']}`; files of {part['file_mb']} MB. "
              "As many updates, of keys that stand side by side and of keys all over the table.", "", "| updates | round |", "| --- | --- |"]
     lines += [f"| {name} | {cell(block['samples'])} |" for name, block in part["ours"].items()]
-    walls = [medians(block["samples"]) for block in part["ours"].values()]
-    return lines + ["", f"Side by side they cost 1/{walls[1]['cpu'] / walls[0]['cpu']:.1f} of the CPU and 1/{walls[1]['wall'] / walls[0]['wall']:.1f} of the time."]
+    beside, anywhere = (medians(block["samples"]) for block in part["ours"].values())
+    return lines + ["", f"Side by side they take {beside['cpu'] / anywhere['cpu']:.0%} of the CPU and {beside['wall'] / anywhere['wall']:.0%} of the time."]
 
 
 def follows(found):
