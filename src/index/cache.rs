@@ -106,6 +106,20 @@ impl KeyCache {
         KeyRecorder { room: Some(Room::none(self)), hashes: Vec::new() }
     }
 
+    /// For the keys of a file that takes the place of `file` and has all its keys: only others are to be given. `None`: the
+    /// keys of `file` are not known.
+    pub fn inherit(self: &Arc<Self>, file: &BaseFile) -> Option<KeyRecorder> {
+        let known = self.get(file);
+        self.forget(&file.path());
+        let KnownFile::Keys(keys) = &*known? else { return None };
+        let mut recorder = self.record();
+        recorder.expect(keys.len());
+        if recorder.room.is_some() {
+            recorder.hashes.extend_from_slice(keys.as_slice());
+        }
+        Some(recorder)
+    }
+
     /// A file that will not be asked for again, so that what takes its place has room.
     pub fn forget(&self, path: &str) {
         let mut known = self.known();

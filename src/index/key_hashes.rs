@@ -47,6 +47,10 @@ impl KeyHashes {
         KeyHashes { sorted: hashes, starts, shift }
     }
 
+    pub(super) fn as_slice(&self) -> &[u128] {
+        &self.sorted
+    }
+
     /// Bytes that so many keys take.
     pub(super) fn memory_of(keys: usize) -> usize {
         keys * size_of::<u128>() + ((1 << directory_bits(keys)) + 1) * size_of::<u32>()

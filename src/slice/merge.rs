@@ -5,6 +5,7 @@ use super::window::Window;
 use super::{Error, Fault, LogTotals, MergedBatch, Result, SliceOptions};
 use crate::record::ordering_column;
 use crate::schema::{self, rewrite};
+use crate::table::base_file::Reader;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::{interleave, interleave_record_batch, take};
 use arrow::error::ArrowError;
@@ -20,7 +21,9 @@ pub struct Merged {
     pub(super) window: Window,
     /// What the rule compares stored rows by; `None`: it does not.
     pub(super) compares: Option<String>,
-    pub(super) base: Option<Batches>,
+    pub(super) base: Option<Reader>,
+    /// Of the base file.
+    pub(super) rows: Option<Batches>,
     /// Rows of the base file that wait for the next window.
     pub(super) waiting: Option<RecordBatch>,
     /// Entries whose key the base file has.
@@ -59,17 +62,26 @@ impl Merged {
         self.totals
     }
 
+    pub fn base(&self) -> Option<&Reader> {
+        self.base.as_ref()
+    }
+
+    /// Whether a row of the base file may be gone.
+    pub fn deletes_any(&self) -> bool {
+        self.winners.entries.iter().any(|entry| entry.what != What::Row)
+    }
+
     fn step(&mut self) -> Result<Option<MergedBatch>> {
         if let Some(batch) = self.waiting.take() {
             return self.merge(batch).map(Some);
         }
-        match self.base.as_mut().and_then(Iterator::next) {
+        match self.rows.as_mut().and_then(Iterator::next) {
             Some(batch) => {
                 let batch = rewrite(&batch?, &self.options.schema.arrow).map_err(|e| self.group.fault(e))?;
                 self.merge(batch).map(Some)
             }
             None => {
-                self.base = None;
+                self.rows = None;
                 self.append()
             }
         }

@@ -80,7 +80,7 @@ pub struct MergedBatch {
     pub rows: RecordBatch,
     /// Rows of the base file that log records took the place of.
     pub updates: u64,
-    /// Rows of log records that the base file did not have.
+    /// Rows of log records that the base file did not have: all of the batch, or none.
     pub inserts: u64,
     /// Rows of the base file that are gone.
     pub deletes: u64,
@@ -132,8 +132,8 @@ pub fn merge(table: &Table, timeline: &Timeline, slice: &FileSlice, options: &Sl
     if !window.expect_all(&winners, wanted) {
         window.expect(order(&group, &winners, base.as_ref(), compares.is_some(), options)?);
     }
-    let base = match base {
-        Some(reader) => Some(reader.batches(Some(&rows::present(&reader, &options.schema)), options.batch_rows)?),
+    let rows = match &base {
+        Some(reader) => Some(reader.batches(Some(&rows::present(reader, &options.schema)), options.batch_rows)?),
         None => None,
     };
     let met = vec![false; winners.entries.len()];
@@ -145,6 +145,7 @@ pub fn merge(table: &Table, timeline: &Timeline, slice: &FileSlice, options: &Sl
         window,
         compares,
         base,
+        rows,
         waiting: None,
         met,
         asked: 0,

@@ -69,6 +69,7 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
     }
     let merge_on_read = context.table.properties.is_merge_on_read();
     let keeps_duplicates = context.operation != Operation::Upsert && context.config.allow_duplicate_on_inserts;
+    let looked_for = context.operation == Operation::Upsert && context.index.buckets.is_none();
     // Only the bucket index gives inserts a group. A log, too, would have one row a key.
     let beside_stored = keeps_duplicates && !merge_on_read;
     let mut merges: Vec<MergeTask> = groups.into_iter().map(|slice| MergeTask::new(slice, beside_stored)).collect();
@@ -111,6 +112,7 @@ pub fn assign(context: &WriteContext, tagged: Tagged, view: &FileSystemView) -> 
                     merges.len() - 1
                 });
                 merges[at].rows.extend_from_slice(packed);
+                merges[at].new_rows += if looked_for { packed.len() } else { 0 };
                 rewritten.insert(at);
             }
         }

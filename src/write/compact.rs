@@ -45,10 +45,16 @@ fn fold(run: &Arc<Run>, slice: &FileSlice, options: &SliceOptions) -> Result<Wri
         let mut merged = slice::merge(&run.context.table, &run.context.timeline, slice, options)?;
         let mut file = DataFile::create(run, &slice.partition, &slice.file_id, kind)?;
         file.stat().prev_commit = prev_commit;
+        if let Some(base) = merged.base() {
+            file.inherits(base, !merged.deletes_any());
+        }
         for batch in &mut merged {
             let batch = batch?;
             let rows = with_file_name(&mut file, &batch.rows)?;
-            file.write(&rows)?;
+            match batch.inserts {
+                0 => file.write_stored(&rows)?,
+                _ => file.write(&rows)?,
+            }
             let stat = file.stat();
             stat.num_inserts += batch.inserts;
             stat.num_update_writes += batch.updates;

@@ -6,8 +6,8 @@ use super::{Error, Result, WriteContext};
 use crate::config::ParquetCodec;
 use crate::index::{KeyCache, KeyRecorder};
 use crate::schema::TableSchema;
-use crate::table::base_file::{BloomOptions, Writer, WriterOptions};
-use crate::table::{Marker, MarkerType, Markers, WriteStat};
+use crate::table::base_file::{BloomOptions, Reader, Writer, WriterOptions};
+use crate::table::{BaseFile, Marker, MarkerType, Markers, WriteStat};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use std::collections::HashSet;
@@ -126,6 +126,8 @@ pub(super) struct DataFile {
     begun: Instant,
     /// For the rounds that come.
     keys: Option<KeyRecorder>,
+    /// They have the keys of the file that this one takes the place of, or do without.
+    keys_known: bool,
 }
 
 impl DataFile {
@@ -151,7 +153,7 @@ impl DataFile {
         };
         let meta = MetaColumns::new(context.instant.as_str(), task, partition, &name);
         let keys = context.key_cache.as_ref().map(KeyCache::record);
-        Ok(DataFile { run: run.clone(), meta, writer, stat, path, begun: Instant::now(), keys })
+        Ok(DataFile { run: run.clone(), meta, writer, stat, path, begun: Instant::now(), keys, keys_known: false })
     }
 
     pub(super) fn path(&self) -> &str {
@@ -210,11 +212,66 @@ impl DataFile {
         self.run.check_cancelled()?;
         if batch.num_rows() > 0 {
             self.writer.write(batch)?;
-            self.keys.iter_mut().for_each(|keys| keys.add_all(batch.column(RECORD_KEY).as_string()));
-            self.stat.num_writes += batch.num_rows() as u64;
-            self.run.count_rows(batch.num_rows() as u64);
+            self.record(batch.column(RECORD_KEY).as_string());
+            self.count(batch.num_rows() as u64);
         }
         Ok(())
+    }
+
+    /// Before anything is written: this file takes the place of `old`. Where it keeps all keys of that, the index in its
+    /// footer, and what rounds to come know, go on from there.
+    pub(super) fn replaces(&mut self, old: &BaseFile, reader: &Reader, keeps_all: bool) {
+        self.keys_known = self.inherits(reader, keeps_all);
+        if let Some(cache) = &self.run.context.key_cache {
+            match self.keys_known {
+                true => self.keys = cache.inherit(old),
+                false => cache.forget(&old.path()),
+            }
+        }
+    }
+
+    /// The same while `old` stays the latest file of its group for rounds to come.
+    pub(super) fn inherits(&mut self, reader: &Reader, keeps_all: bool) -> bool {
+        // A filter that cannot be read is no reason not to write a better one.
+        keeps_all && reader.key_footer().is_ok_and(|footer| self.writer.inherit(footer))
+    }
+
+    /// As [`DataFile::write`], of records whose keys are in the file that this one takes the place of.
+    pub(super) fn write_stored(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.run.check_cancelled()?;
+        if batch.num_rows() > 0 {
+            self.writer.write_stored(batch)?;
+            if !self.keys_known {
+                self.record(batch.column(RECORD_KEY).as_string());
+            }
+            self.count(batch.num_rows() as u64);
+        }
+        Ok(())
+    }
+
+    /// Whether [`DataFile::copy`] can be.
+    pub(super) fn takes_row_groups_of(&self, reader: &Reader) -> bool {
+        self.writer.takes_row_groups_of(reader)
+    }
+
+    /// Adds a row group of the file that this one takes the place of, as it is encoded there.
+    pub(super) fn copy(&mut self, reader: &Reader, group: usize) -> Result<()> {
+        self.run.check_cancelled()?;
+        let keys = &mut self.keys;
+        let rows = self.writer.copy(reader, group, self.meta.file_name_text(), |read| {
+            keys.iter_mut().for_each(|keys| keys.add_all(read));
+        })?;
+        self.count(rows);
+        Ok(())
+    }
+
+    fn record(&mut self, keys: &StringArray) {
+        self.keys.iter_mut().for_each(|recorder| recorder.add_all(keys));
+    }
+
+    fn count(&mut self, rows: u64) {
+        self.stat.num_writes += rows;
+        self.run.count_rows(rows);
     }
 
     /// Makes the file visible (as a file; not yet as part of the table).

@@ -3,8 +3,8 @@
 //! Merge-on-read tables come here where a group takes inserts, or where a log would not say what is meant: then its log, if it
 //! has one, is merged on the way.
 //!
-//! The old file streams past a hash table of the incoming rows. Of a batch that no incoming row touches only the column
-//! `_hoodie_file_name` changes.
+//! The old file streams past a hash table of the incoming rows. Where no incoming row touches a row group, it is copied as
+//! it is encoded; of a batch that none touches only the column `_hoodie_file_name` changes.
 
 use super::create::gather;
 use super::data_file::{DataFile, Run};
@@ -17,10 +17,14 @@ use crate::schema::rewrite;
 use crate::slice::{self, SliceOptions};
 use crate::table::base_file::Reader;
 use crate::table::{BaseFile, FileSlice, MarkerType};
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, UInt32Array};
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::{interleave_record_batch, take};
 use arrow::error::ArrowError;
+use std::ops::Range;
 use std::sync::Arc;
+use untouched::Touched;
+
+mod untouched;
 
 /// Bytes for the rows of a log that is merged on the way.
 const LOG_MEMORY: usize = 64 << 20;
@@ -31,6 +35,8 @@ pub(super) struct MergeTask {
     pub slice: FileSlice,
     /// Updates of stored records, and inserts that are packed into the file.
     pub rows: Vec<RowRef>,
+    /// How many of the rows, the last ones, have keys that the index has looked for and that the file does not hold.
+    pub new_rows: usize,
     /// Rows whose stored record leaves for another partition.
     pub moved_away: Vec<RowRef>,
     /// INSERT into a small file: rows are added, whatever keys the file holds.
@@ -39,7 +45,7 @@ pub(super) struct MergeTask {
 
 impl MergeTask {
     pub(super) fn new(slice: FileSlice, keeps_duplicates: bool) -> MergeTask {
-        MergeTask { slice, rows: Vec::new(), moved_away: Vec::new(), keeps_duplicates }
+        MergeTask { slice, rows: Vec::new(), new_rows: 0, moved_away: Vec::new(), keeps_duplicates }
     }
 }
 
@@ -50,13 +56,13 @@ pub(super) fn merge(run: &Arc<Run>, batches: &Arc<Vec<KeyedBatch>>, task: MergeT
     let merged = || -> Result<DataFile> {
         let mut file = DataFile::create(run, &slice.partition, &slice.file_id, MarkerType::Merge)?;
         file.stat().prev_commit = slice.base_instant.to_string();
-        run.context.key_cache.iter().for_each(|cache| cache.forget(&old_path));
         let mut incoming = Incoming::new(batches.clone(), &task);
-        for old in stored(run, slice)? {
-            let old = old?;
-            let fates = incoming.fates(run, &old)?;
-            let new = merge_batch(&mut file, &incoming, &old, &fates)?;
-            file.write(&new)?;
+        match &slice.base_file {
+            Some(base) if slice.log_files.is_empty() => merge_file(run, &mut file, &mut incoming, base)?,
+            _ => {
+                run.context.key_cache.iter().for_each(|cache| cache.forget(&old_path));
+                merge_slice(run, &mut file, &mut incoming, slice)?;
+            }
         }
         for rows in incoming.never_met().chunks(BATCH_ROWS) {
             let (keys, columns) = gather(batches, rows)?;
@@ -67,24 +73,49 @@ pub(super) fn merge(run: &Arc<Run>, batches: &Arc<Vec<KeyedBatch>>, task: MergeT
     merged().map_err(|e| e.in_file("merge into", &old_path))?.finish()
 }
 
-/// The rows that are there, in the schema of the files.
-fn stored<'a>(run: &'a Run, slice: &FileSlice) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>> {
-    let context = &run.context;
-    if !slice.log_files.is_empty() {
-        let options = SliceOptions {
-            schema: run.file_schema().clone(),
-            rule: context.rule,
-            ordering_field: context.table.properties.precombine_field().map(str::to_string),
-            memory: LOG_MEMORY,
-            batch_rows: BATCH_ROWS,
-        };
-        let merged = slice::merge(&context.table, &context.timeline, slice, &options)?;
-        return Ok(Box::new(merged.map(|batch| Ok(batch?.rows))));
+/// Base file and logs, if there are any.
+fn merge_slice(run: &Run, file: &mut DataFile, incoming: &mut Incoming, slice: &FileSlice) -> Result<()> {
+    if slice.log_files.is_empty() {
+        return Ok(());
     }
-    let Some(base) = &slice.base_file else { return Ok(Box::new(std::iter::empty())) };
-    let reader = Reader::open(&context.table.storage, &base.path(), base.size)?;
-    let batches = reader.batches(None, BATCH_ROWS)?;
-    Ok(Box::new(batches.map(|batch| Ok(rewrite(&batch?, &run.file_schema().arrow)?))))
+    let context = &run.context;
+    let options = SliceOptions {
+        schema: run.file_schema().clone(),
+        rule: context.rule,
+        ordering_field: context.table.properties.precombine_field().map(str::to_string),
+        memory: LOG_MEMORY,
+        batch_rows: BATCH_ROWS,
+    };
+    for batch in slice::merge(&context.table, &context.timeline, slice, &options)? {
+        merge_rows(run, file, incoming, &batch?.rows)?;
+    }
+    Ok(())
+}
+
+/// A base file without logs, row group by row group.
+fn merge_file(run: &Run, file: &mut DataFile, incoming: &mut Incoming, base: &BaseFile) -> Result<()> {
+    let reader = Reader::open(&run.context.table.storage, &base.path(), base.size)?;
+    let copied = match file.takes_row_groups_of(&reader) {
+        true => incoming.untouched(&reader, run.options().block_size)?,
+        false => vec![false; reader.row_groups().len()],
+    };
+    file.replaces(base, &reader, !incoming.delete_any());
+    for (group, copied) in copied.into_iter().enumerate() {
+        if copied {
+            file.copy(&reader, group)?;
+            continue;
+        }
+        for batch in reader.batches_of(group..group + 1, None, BATCH_ROWS)? {
+            merge_rows(run, file, incoming, &rewrite(&batch?, &run.file_schema().arrow)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn merge_rows(run: &Run, file: &mut DataFile, incoming: &mut Incoming, old: &RecordBatch) -> Result<()> {
+    let fates = incoming.fates(run, old)?;
+    let new = merge_batch(file, incoming, old, &fates)?;
+    file.write_stored(&new)
 }
 
 /// What becomes of a stored row.
@@ -103,6 +134,8 @@ struct Incoming {
     rows: Arc<Vec<RowRef>>,
     /// From this position on, rows only delete.
     moved_away_from: usize,
+    /// Positions of rows that the old file cannot hold.
+    new: Range<usize>,
     /// Rows that are not to be added at the end: their key was met in the old file, or a later row has it too.
     settled: Vec<bool>,
 }
@@ -119,7 +152,51 @@ impl Incoming {
                 }
             }
         }
-        Incoming { batches, table, rows, moved_away_from: task.rows.len(), settled }
+        let moved_away_from = task.rows.len();
+        let new = match task.keeps_duplicates {
+            true => 0..rows.len(),
+            false => moved_away_from - task.new_rows.min(moved_away_from)..moved_away_from,
+        };
+        Incoming { batches, table, rows, moved_away_from, new, settled }
+    }
+
+    /// Positions of rows whose keys the old file may hold.
+    fn sought(&self) -> impl Iterator<Item = u32> {
+        (0..self.new.start as u32).chain(self.new.end as u32..self.rows.len() as u32)
+    }
+
+    /// Whether a stored row may be gone afterwards.
+    fn delete_any(&self) -> bool {
+        self.sought().any(|position| self.deletes(position))
+    }
+
+    /// For each row group of the old file, whether it can be copied.
+    fn untouched(&self, reader: &Reader, block_size: u64) -> Result<Vec<bool>> {
+        let groups = reader.row_groups();
+        let mut sought: Vec<&str> = self.sought().map(|position| self.table.key(position)).collect();
+        sought.sort_unstable();
+        let mut anew = Vec::with_capacity(groups.len());
+        for (group, touched) in untouched::by_statistics(&groups, &sought).into_iter().enumerate() {
+            anew.push(match touched {
+                Touched::No => false,
+                Touched::Yes => true,
+                Touched::Perhaps => self.finds_one_of(reader.record_keys_of(group..group + 1)?)?,
+            });
+        }
+        let stored: (u64, u64) =
+            groups.iter().fold((0, 0), |(bytes, rows), group| (bytes + group.bytes, rows + group.rows));
+        let coming = self.new.len() as u64 * stored.0.div_ceil(stored.1.max(1));
+        untouched::join_small(&groups, &mut anew, coming, block_size);
+        Ok(anew.into_iter().map(|anew| !anew).collect())
+    }
+
+    fn finds_one_of(&self, stored: impl Iterator<Item = crate::table::Result<StringArray>>) -> Result<bool> {
+        for keys in stored {
+            if keys?.iter().flatten().any(|key| self.table.find(key).next().is_some()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn deletes(&self, position: u32) -> bool {

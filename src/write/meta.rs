@@ -53,6 +53,11 @@ impl MetaColumns {
         ]
     }
 
+    /// What the column `_hoodie_file_name` says.
+    pub(super) fn file_name_text(&self) -> &str {
+        &self.file_name.text
+    }
+
     /// The column `_hoodie_file_name` of `rows` records, copied ones too.
     pub(super) fn file_name(&mut self, rows: usize) -> ArrayRef {
         self.file_name.column(rows)

@@ -1,9 +1,10 @@
 //! The main job: JSON files become rows of a table that Hudi itself reads and goes on writing.
 
 use crate::support::*;
+use parquet::file::metadata::ParquetMetaDataReader;
 
 /// Every operation once, read after each; then Hudi on Spark writes into the table, and we after it.
-fn a_table_lives(mut job: Job) {
+fn a_table_lives(mut job: Job) -> Job {
     job.bulk_insert(&trips(0..20, 1));
     job.check();
     job.insert(&trips(20..30, 1));
@@ -34,6 +35,7 @@ fn a_table_lives(mut job: Job) {
         oracle(spark).validate(job.table.str(), false);
     }
     assert_eq!(job.table.pending(), Vec::<String>::new());
+    job
 }
 
 #[test]
@@ -47,6 +49,22 @@ fn a_partitioned_table_lives_with_spark() {
 fn a_table_without_partitions_lives_with_spark() {
     needs_peers!();
     a_table_lives(Job::new(TRIPS, Model::new(&TRIP_COLUMNS), |call| call));
+}
+
+/// Each batch of rows that is written is a row group of its own, and goes from file to file until one of its rows changes;
+/// those of Spark's files too.
+#[test]
+fn a_table_whose_row_groups_are_copied_lives_with_spark() {
+    needs_peers!();
+    let job = Job::new(TRIPS, Model::new(&TRIP_COLUMNS), |call| call.conf("hoodie.parquet.block.size", "1"));
+    let Job { scratch: _scratch, table, .. } = a_table_lives(job);
+    let groups = |path: &String| {
+        let file = std::fs::File::open(table.path.join(path)).expect("a base file");
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).expect("a Parquet file");
+        metadata.row_groups().iter().map(|group| group.num_rows()).collect::<Vec<_>>()
+    };
+    let files: Vec<_> = table.base_files().iter().map(groups).collect();
+    assert!(files.iter().any(|groups| groups.len() > 2), "rows in row groups: {files:?}");
 }
 
 #[test]

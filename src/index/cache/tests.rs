@@ -138,3 +138,19 @@ fn what_a_compaction_writes_waits_for_its_commit() {
     round(&cache, &[&file("p", "b")], &[]);
     assert_eq!(known(&cache, [&old, &new]), [false, false]);
 }
+
+#[test]
+fn a_file_inherits_the_keys_of_the_one_before_it() {
+    let [old, new] = [file("p", "a"), BaseFile { name: "a_0-0-0_2.parquet".into(), ..file("p", "a") }];
+    let cache = Arc::new(KeyCache::new(2 * FILE));
+    assert!(cache.inherit(&old).is_none());
+    round(&cache, &[&old], &[&old]);
+    let mut recorder = cache.inherit(&old).expect("its keys are known");
+    recorder.add_all(&StringArray::from(vec!["d"]));
+    assert_eq!(known(&cache, [&old, &new]), [false, false]);
+    recorder.finish("p", new.path(), new.size);
+    let found = cache.get(&new).expect("kept");
+    let KnownFile::Keys(stored) = &*found else { panic!("keys were given: {found:?}") };
+    let stored = |key| !stored.find(cache.hasher.hash(key)).is_empty();
+    assert_eq!(["a", "b", "c", "d", "e"].map(stored), [true, true, true, true, false]);
+}

@@ -215,6 +215,20 @@ impl BloomBuilder {
         }
     }
 
+    /// Goes on with a filter where it was left: what is added next makes the bits that it would have made before the
+    /// filter was written down. `None`: it is of another shape than `options` ask for.
+    pub fn resume(filter: BloomFilter, options: &BloomOptions) -> Option<Self> {
+        let fresh = BloomBuilder::new(options);
+        let entries = |filter: &BloomFilter| filter.dynamic.map(|counts| counts.entries);
+        if filter.shape != fresh.filter.shape || entries(&filter) != entries(&fresh.filter) {
+            return None;
+        }
+        // Keys beyond a row's share are counted only once no row may be begun any more.
+        let full =
+            filter.dynamic.and_then(|counts| counts.current.checked_sub(counts.entries)).filter(|since| *since > 0);
+        Some(BloomBuilder { full: full.map(|since| since as usize), filter, ..fresh })
+    }
+
     /// Adds keys, none of them null, in order.
     pub fn add_all(&mut self, keys: &StringArray) {
         let mut from = 0;
@@ -402,7 +416,37 @@ mod tests {
         assert!(BloomFilter::parse(&good, true).is_err());
     }
 
+    #[test]
+    fn only_a_filter_of_the_same_shape_is_resumed() {
+        let written = options(20, 0.01, Some(60));
+        let filter = || BloomBuilder::new(&written).finish();
+        assert!(BloomBuilder::resume(filter(), &written).is_some());
+        for other in [options(20, 0.01, None), options(21, 0.01, Some(60)), options(20, 0.001, Some(60))] {
+            assert!(BloomBuilder::resume(filter(), &other).is_none(), "{other:?}");
+        }
+    }
+
     proptest! {
+        /// A filter that is written down and resumed before each batch is the one that is filled at once.
+        #[test]
+        fn resumed_is_filled_at_once(
+            batches in prop::collection::vec(prop::collection::vec("[a-z]{1,3}", 0..50), 1..6),
+            entries in 1u32..40,
+            max in prop::option::of(0u32..120),
+        ) {
+            let options = options(entries, 0.001, max);
+            let mut whole = BloomBuilder::new(&options);
+            let mut text = serialized(&whole);
+            for keys in &batches {
+                whole.add_all(&StringArray::from_iter_values(keys));
+                let filter = BloomFilter::parse(&text, max.is_some()).unwrap();
+                let mut resumed = BloomBuilder::resume(filter, &options).expect("its own shape");
+                resumed.add_all(&StringArray::from_iter_values(keys));
+                text = serialized(&resumed);
+                prop_assert_eq!(&text, &serialized(&whole));
+            }
+        }
+
         /// Any cut into batches gives the bytes that adding key by key gives, through growth and beyond it.
         #[test]
         fn bulk_is_one_by_one(

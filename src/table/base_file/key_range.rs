@@ -9,6 +9,10 @@ use arrow::array::{Array, StringArray};
 pub struct KeyRange(Option<(String, String)>);
 
 impl KeyRange {
+    pub fn of(min: String, max: String) -> KeyRange {
+        KeyRange(Some((min, max)))
+    }
+
     /// Widens the range by keys, none of them null.
     pub fn add_all(&mut self, keys: &StringArray) {
         let values = || (0..keys.len()).map(|i| keys.value(i));
@@ -57,6 +61,10 @@ mod tests {
             range.add_all(&StringArray::from(keys));
         }
         assert_eq!(range.into_inner(), Some(("a".to_owned(), "\u{ffff}".to_owned())));
+
+        let mut range = KeyRange::of("k2".to_owned(), "m".to_owned());
+        range.add_all(&StringArray::from(vec!["k3", "n"]));
+        assert_eq!(range.into_inner(), Some(("k2".to_owned(), "n".to_owned())));
     }
 
     proptest! {

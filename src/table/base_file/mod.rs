@@ -5,6 +5,7 @@
 //! all its keys; nothing read from a file, however torn, is taken for more than bytes.
 
 mod bloom;
+mod copy;
 mod error;
 mod gzip;
 mod key_range;
@@ -21,6 +22,7 @@ mod writer;
 use arrow::datatypes::SchemaRef;
 
 pub use bloom::{BloomBuilder, BloomFilter};
+pub use copy::RowGroup;
 pub use error::Error;
 pub use key_range::KeyRange;
 pub use reader::Reader;
@@ -41,6 +43,7 @@ const BLOOM_TYPE_SIMPLE: &str = "SIMPLE";
 
 const RECORD_KEY: &str = "_hoodie_record_key";
 const COMMIT_SEQNO: &str = "_hoodie_commit_seqno";
+const FILE_NAME: &str = "_hoodie_file_name";
 
 /// How base files are written; filled from the configuration by the room that writes.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader};
 use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, RowGroupMetaData};
 use tokio::runtime::Handle;
 
 use super::row_group::{Fetched, chunk_ranges};
@@ -31,27 +31,27 @@ const KEY_BATCH: usize = 64 * 1024;
 /// is fetched, of the columns that are asked for, in few large reads.
 #[derive(Debug, Clone)]
 pub struct Reader {
-    file: Arc<File>,
-    metadata: ArrowReaderMetadata,
+    pub(super) file: Arc<File>,
+    pub(super) metadata: ArrowReaderMetadata,
 }
 
 #[derive(Debug)]
-struct File {
+pub(super) struct File {
     storage: Storage,
     runtime: Handle,
     path: String,
     /// Where it begins in what is at `path`.
     start: u64,
-    size: u64,
+    pub(super) size: u64,
 }
 
 impl File {
-    fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+    pub(super) fn fetch(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let ranges: Vec<_> = ranges.iter().map(|r| self.start + r.start..self.start + r.end).collect();
         Ok(self.runtime.block_on(self.storage.get_ranges(&self.path, &ranges))?)
     }
 
-    fn corrupt(&self, cause: impl std::fmt::Display) -> super::super::Error {
+    pub(super) fn corrupt(&self, cause: impl std::fmt::Display) -> super::super::Error {
         Error::Corrupt { path: self.storage.display(&self.path), cause: cause.to_string() }.into()
     }
 }
@@ -105,17 +105,31 @@ impl Reader {
 
     /// The `_hoodie_record_key` column, in file order, in chunks.
     pub fn record_keys(&self) -> Result<Vec<StringArray>> {
-        self.batches(Some(&[RECORD_KEY]), KEY_BATCH)?
-            .map(|batch| {
-                let keys = batch?.column(0).as_string_opt::<i32>().cloned();
-                keys.ok_or_else(|| self.file.corrupt(format!("{RECORD_KEY} is not text")))
-            })
-            .collect()
+        self.record_keys_of(0..self.metadata.metadata().num_row_groups())?.collect()
+    }
+
+    /// The same of some of the row groups, as it is taken.
+    pub fn record_keys_of(&self, groups: Range<usize>) -> Result<impl Iterator<Item = Result<StringArray>>> {
+        let batches = self.batches_of(groups, Some(&[RECORD_KEY]), KEY_BATCH)?;
+        Ok(batches.map(|batch| {
+            let keys = batch?.column(0).as_string_opt::<i32>().cloned();
+            keys.ok_or_else(|| self.file.corrupt(format!("{RECORD_KEY} is not text")))
+        }))
     }
 
     /// All columns (`None`) or the named top-level ones, in the file's order, in batches of at most `batch_size` rows.
     pub fn batches(
         &self,
+        columns: Option<&[&str]>,
+        batch_size: usize,
+    ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {
+        self.batches_of(0..self.metadata.metadata().num_row_groups(), columns, batch_size)
+    }
+
+    /// The same of some of the row groups.
+    pub fn batches_of(
+        &self,
+        groups: Range<usize>,
         columns: Option<&[&str]>,
         batch_size: usize,
     ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {
@@ -139,7 +153,7 @@ impl Reader {
             projection,
             levels,
             batch_size: batch_size.max(1),
-            groups: (0..self.metadata.metadata().num_row_groups()).collect(),
+            groups: groups.collect(),
             current: None,
         }))
     }
@@ -158,7 +172,9 @@ fn read_footer(file: &File) -> Result<Footer> {
     let mut length = FOOTER_GUESS.min(file.size);
     loop {
         let tail = file.fetch(std::slice::from_ref(&(file.size - length..file.size)))?.pop().unwrap_or_default();
-        let mut reader = ParquetMetaDataReader::new();
+        // Of each column of a row group how many pages have which encoding: who copies the row group writes it down again.
+        let whole = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+        let mut reader = ParquetMetaDataReader::new().with_metadata_options(Some(whole));
         match reader.try_parse_sized(&tail, file.size) {
             Ok(()) => return Ok(Footer(reader)),
             Err(ParquetError::NeedMoreData(needed)) if needed as u64 > length && needed as u64 <= file.size => {

@@ -24,19 +24,19 @@ pub(super) fn chunk_ranges(
     size: u64,
 ) -> std::result::Result<Vec<(usize, Range<u64>)>, String> {
     let wanted = group.columns().iter().enumerate().filter(|(leaf, _)| projection.leaf_included(*leaf));
-    wanted
-        .map(|(leaf, column)| {
-            let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
-            let range = u64::try_from(start)
-                .ok()
-                .zip(u64::try_from(column.compressed_size()).ok())
-                .and_then(|(start, length)| Some(start..start.checked_add(length)?));
-            let range = range.filter(|r| r.end <= size).ok_or_else(|| {
-                format!("column {} lies outside the file of {size} bytes", column.column_path().string())
-            });
-            Ok((leaf, range?))
-        })
-        .collect()
+    wanted.map(|(leaf, column)| Ok((leaf, chunk_range(column, size)?))).collect()
+}
+
+/// Where a column chunk is in a file of `size` bytes.
+pub(super) fn chunk_range(column: &ColumnChunkMetaData, size: u64) -> std::result::Result<Range<u64>, String> {
+    let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+    let range = u64::try_from(start)
+        .ok()
+        .zip(u64::try_from(column.compressed_size()).ok())
+        .and_then(|(start, length)| Some(start..start.checked_add(length)?));
+    range
+        .filter(|r| r.end <= size)
+        .ok_or_else(|| format!("column {} lies outside the file of {size} bytes", column.column_path().string()))
 }
 
 pub(super) struct Fetched {

@@ -1,23 +1,30 @@
 //! Rows as Parquet, wherever the bytes go: row groups end at the block size or when asked.
 
 use std::io::{BufWriter, Write};
+use std::iter::repeat_n;
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{Schema, SchemaRef};
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowLeafColumn, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::ColumnPath;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
 use super::gzip::{GzipChunk, GzipChunks};
-use super::{COMMIT_SEQNO, Error, FOOTER_AVRO_SCHEMA, FOOTER_MODEL, RECORD_KEY, Result, WriterOptions, parquet_schema};
+use super::{
+    COMMIT_SEQNO, Error, FILE_NAME, FOOTER_AVRO_SCHEMA, FOOTER_MODEL, RECORD_KEY, Reader, Result, WriterOptions,
+    parquet_schema,
+};
 
 /// Bytes that go to the file at a time.
 const PIECE: usize = 64 << 10;
+
+/// Rows whose file name is encoded at a time.
+const NAMES: usize = 8192;
 
 pub(super) struct Rows<W: Write + Send> {
     file: SerializedFileWriter<BufWriter<W>>,
@@ -120,15 +127,54 @@ impl<W: Write + Send> Rows<W> {
     fn end_row_group(&mut self) -> ParquetResult<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let mut row_group = self.file.next_row_group()?;
-        for Column { writer, gzipped } in open.columns {
-            let chunk = writer.close()?;
-            match gzipped {
-                Some(gzipped) => gzipped.append(chunk, &mut row_group)?,
-                None => chunk.append_to_row_group(&mut row_group)?,
-            }
+        for column in open.columns {
+            column.append(&mut row_group)?;
         }
         row_group.close()?;
         Ok(())
+    }
+
+    pub(super) fn parquet_schema(&self) -> &SchemaDescriptor {
+        self.file.schema_descr()
+    }
+
+    /// A row group of a file of the same columns, as it is encoded there, but for `_hoodie_file_name`; how many rows it has.
+    pub(super) fn copy(&mut self, from: &Reader, group: usize, file_name: &str) -> Result<u64> {
+        self.flush()?;
+        let rows = from.row_group_rows(group)?;
+        let failed = |e: ParquetError| write_error(&self.display, &e);
+        let (at, name) = self.file_name_column(file_name, rows).map_err(failed)?;
+        let mut name = Some(name);
+        let mut row_group = self.file.next_row_group().map_err(failed)?;
+        for chunk in from.column_chunks(group, at)? {
+            match chunk? {
+                Some((bytes, close)) => row_group.append_column(&bytes, close).map_err(failed)?,
+                None => name.take().map_or(Ok(()), |name| name.append(&mut row_group)).map_err(failed)?,
+            }
+        }
+        row_group.close().map_err(failed)?;
+        Ok(rows)
+    }
+
+    /// The column `_hoodie_file_name` of a row group, and which one it is.
+    fn file_name_column(&self, file_name: &str, rows: u64) -> ParquetResult<(usize, Column)> {
+        let missing = || ParquetError::General(format!("there is no column {FILE_NAME}"));
+        let mut paths = self.parquet_schema().columns().iter().map(|column| column.path().parts());
+        let at = paths.position(|path| path == [FILE_NAME]).ok_or_else(missing)?;
+        let number = self.file.flushed_row_groups().len();
+        let columns = RowGroup::begin(&self.columns, self.gzip.as_deref(), number)?.columns;
+        let mut column = columns.into_iter().nth(at).ok_or_else(missing)?;
+        let (_, field) = self.schema.column_with_name(FILE_NAME).ok_or_else(missing)?;
+        let mut left = usize::try_from(rows).unwrap_or(usize::MAX);
+        let names: ArrayRef = Arc::new(StringArray::from_iter_values(repeat_n(file_name, left.min(NAMES))));
+        while left > 0 {
+            let count = left.min(NAMES);
+            for leaf in compute_leaves(field, &names.slice(0, count))? {
+                column.writer.write(&leaf)?;
+            }
+            left -= count;
+        }
+        Ok((at, column))
     }
 
     /// `footer`: what the footer says besides the schema.
@@ -205,6 +251,14 @@ impl RowGroup {
 }
 
 impl Column {
+    fn append<W: Write + Send>(self, row_group: &mut SerializedRowGroupWriter<'_, W>) -> ParquetResult<()> {
+        let chunk = self.writer.close()?;
+        match self.gzipped {
+            Some(gzipped) => gzipped.append(chunk, row_group),
+            None => chunk.append_to_row_group(row_group),
+        }
+    }
+
     fn size(&self) -> usize {
         let saved = self.gzipped.as_ref().map_or(0, GzipChunk::saved);
         self.writer.get_estimated_total_bytes().saturating_sub(saved)

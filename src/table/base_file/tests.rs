@@ -13,6 +13,8 @@ use super::*;
 use crate::storage::Storage;
 use crate::table::{self, META_COLUMNS};
 
+mod copy;
+
 const PATH: &str = "2024-01-01/f-0_0-0-0_20240101000000000.parquet";
 
 /// A storage in a folder of its own, inside a runtime whose threads are not this one.

@@ -6,8 +6,8 @@ use super::bloom::BloomBuilder;
 use super::key_range::KeyRange;
 use super::rows::{Rows, write_error};
 use super::{
-    BLOOM_TYPE_DYNAMIC, Error, FOOTER_BLOOM, FOOTER_BLOOM_TYPE, FOOTER_MAX_KEY, FOOTER_MIN_KEY, RECORD_KEY, Result,
-    WriterOptions, Written,
+    BLOOM_TYPE_DYNAMIC, BloomOptions, Error, FOOTER_BLOOM, FOOTER_BLOOM_TYPE, FOOTER_MAX_KEY, FOOTER_MIN_KEY,
+    KeyFooter, RECORD_KEY, Reader, Result, WriterOptions, Written,
 };
 use crate::storage::{Storage, Upload};
 
@@ -17,6 +17,8 @@ pub struct Writer {
     key_column: usize,
     bloom: BloomBuilder,
     range: KeyRange,
+    bloom_options: BloomOptions,
+    inherits: bool,
     count: u64,
 }
 
@@ -31,11 +33,70 @@ impl Writer {
         let display = storage.display(path);
         let key_column = options.schema.index_of(RECORD_KEY).map_err(|e| write_error(&display, &e))?;
         let rows = Rows::begin(storage.upload(path)?, display, options)?;
-        Ok(Writer { rows, key_column, bloom: BloomBuilder::new(&options.bloom), range: KeyRange::default(), count: 0 })
+        Ok(Writer {
+            rows,
+            key_column,
+            bloom: BloomBuilder::new(&options.bloom),
+            range: KeyRange::default(),
+            bloom_options: options.bloom.clone(),
+            inherits: false,
+            count: 0,
+        })
+    }
+
+    /// Before anything is written: the file takes the place of one that has this footer, all of whose keys it will have, so
+    /// that the filter and the key range go on from there. `false`: there is no filter, or it is of another shape.
+    pub fn inherit(&mut self, footer: KeyFooter) -> bool {
+        let KeyFooter { bloom: Some(bloom), min_key: Some(min), max_key: Some(max) } = footer else { return false };
+        let Some(bloom) = BloomBuilder::resume(bloom, &self.bloom_options) else { return false };
+        (self.bloom, self.range, self.inherits) = (bloom, KeyRange::of(min, max), true);
+        true
+    }
+
+    /// Whether the keys of the file before are known already.
+    pub fn inherits(&self) -> bool {
+        self.inherits
     }
 
     /// A batch with all columns, meta columns first; the record keys are taken from it.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.write_rows(batch)?;
+        self.add_keys(batch.column(self.key_column).as_string());
+        Ok(())
+    }
+
+    /// The same of rows whose keys the file has that this one takes the place of.
+    pub fn write_stored(&mut self, batch: &RecordBatch) -> Result<()> {
+        if self.inherits { self.write_rows(batch) } else { self.write(batch) }
+    }
+
+    /// Whether [`Writer::copy`] can be: the columns of that file are exactly those of this one.
+    pub fn takes_row_groups_of(&self, from: &Reader) -> bool {
+        from.is_written_as(self.rows.parquet_schema())
+    }
+
+    /// A row group of `from` as it is encoded there, but for the column `_hoodie_file_name`; how many rows it has. Its keys
+    /// are read and shown to `keys`, unless they are inherited.
+    pub fn copy(
+        &mut self,
+        from: &Reader,
+        group: usize,
+        file_name: &str,
+        mut keys: impl FnMut(&StringArray),
+    ) -> Result<u64> {
+        if !self.inherits {
+            for read in from.record_keys_of(group..group + 1)? {
+                let read = read?;
+                self.add_keys(&read);
+                keys(&read);
+            }
+        }
+        let rows = self.rows.copy(from, group, file_name)?;
+        self.count += rows;
+        Ok(rows)
+    }
+
+    fn write_rows(&mut self, batch: &RecordBatch) -> Result<()> {
         self.rows.check(batch)?;
         let keys: &StringArray = batch.column(self.key_column).as_string();
         if let Some(row) = (0..keys.len()).find(|&i| keys.is_null(i) || keys.value_length(i) == 0) {
@@ -43,10 +104,13 @@ impl Writer {
             return Err(Error::KeyMissing { path, row: self.count + row as u64 }.into());
         }
         self.rows.write(batch)?;
-        self.bloom.add_all(keys);
-        self.range.add_all(keys);
         self.count += batch.num_rows() as u64;
         Ok(())
+    }
+
+    fn add_keys(&mut self, keys: &StringArray) {
+        self.bloom.add_all(keys);
+        self.range.add_all(keys);
     }
 
     /// Bytes so far: what is flushed plus an estimate of what is buffered (compressed).

@@ -1,13 +1,19 @@
-use crate::config::{Operation, PayloadClass};
+use crate::config::{Operation, ParquetCodec, PayloadClass};
 use crate::record::{KeyedBatch, MergeRule, RowRef};
 use crate::schema::TableSchema;
-use crate::table::{BaseFile, Table};
+use crate::table::base_file::{KeyFooter, Reader};
+use crate::table::{BaseFile, InstantTime, MarkerType, Table};
 use crate::write::create::create;
+use crate::write::data_file::DataFile;
 use crate::write::merge::{MergeTask, merge};
+use crate::write::meta::FILE_NAME;
 use crate::write::testing::{self, Stored, blocking, keyed};
 use crate::write::{Error, WriteContext, WriteStatus, finalize};
 use arrow::array::Array;
+use parquet::basic::Compression;
+use parquet::file::metadata::RowGroupMetaData;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const OLD: &str = "20240101000000000";
@@ -25,6 +31,22 @@ fn stored(context: WriteContext, batch: KeyedBatch) -> BaseFile {
     testing::file(&statuses[0])
 }
 
+/// Writes one file of new records, each of `groups` as a row group.
+fn stored_groups(context: WriteContext, groups: &[Vec<(&str, i64)>]) -> BaseFile {
+    let batch =
+        |group: &Vec<(&str, i64)>| keyed(&group.iter().map(|(key, value)| (*key, "p", *value)).collect::<Vec<_>>());
+    let batches: Vec<KeyedBatch> = groups.iter().map(batch).collect();
+    let status = blocking(move || {
+        let mut file = DataFile::create(&testing::run(context), "p", "group", MarkerType::Create).unwrap();
+        for batch in batches {
+            file.append(batch.keys.clone(), batch.rows.columns()).unwrap();
+            file.flush_row_group().unwrap();
+        }
+        file.finish().unwrap()
+    });
+    testing::file(&status)
+}
+
 fn stored_rows(table: &Table, rows: &[(&str, i64)]) -> BaseFile {
     let rows: Vec<_> = rows.iter().map(|(key, value)| (*key, "p", *value)).collect();
     stored(testing::context(table.clone(), OLD, Operation::Insert), keyed(&rows))
@@ -38,9 +60,22 @@ fn merged(
     moved: usize,
     keeps_duplicates: bool,
 ) -> Result<WriteStatus, Error> {
+    merged_with_new(context, base, batch, 0, moved, keeps_duplicates)
+}
+
+/// The same; the index has looked for the `new` rows before those.
+fn merged_with_new(
+    context: WriteContext,
+    base: &BaseFile,
+    batch: KeyedBatch,
+    new: usize,
+    moved: usize,
+    keeps_duplicates: bool,
+) -> Result<WriteStatus, Error> {
     let mut task = MergeTask::new(testing::slice(base), keeps_duplicates);
     task.rows = rows(batch.keys.len());
     task.moved_away = task.rows.split_off(batch.keys.len() - moved);
+    task.new_rows = new;
     blocking(move || merge(&testing::run(context), &Arc::new(vec![batch]), task))
 }
 
@@ -187,36 +222,106 @@ fn incoming() -> impl Strategy<Value = Vec<Incoming>> {
     })
 }
 
+/// What the stored rows of a case are like.
+#[derive(Debug, Clone)]
+struct StoredShape {
+    sorted: bool,
+    rows_in_group: usize,
+    /// Row groups of a few hundred bytes are large, small, tiny.
+    block_size: u64,
+    codecs: [ParquetCodec; 2],
+    dynamic_bloom: bool,
+}
+
+fn stored_shape() -> impl Strategy<Value = StoredShape> {
+    let codec = || prop::sample::select(vec![ParquetCodec::Snappy, ParquetCodec::Gzip, ParquetCodec::Uncompressed]);
+    let block_size = prop::sample::select(vec![1, 16 << 10, 120 << 20]);
+    (any::<bool>(), 1..6usize, block_size, [codec(), codec()], any::<bool>()).prop_map(
+        |(sorted, rows_in_group, block_size, codecs, dynamic_bloom)| StoredShape {
+            sorted,
+            rows_in_group,
+            block_size,
+            codecs,
+            dynamic_bloom,
+        },
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn merge_agrees_with_the_model(
         stored in prop::collection::vec((0..8u8, 0..5i64), 1..12),
-        incoming in incoming(),
+        mut incoming in incoming(),
+        shape in stored_shape(),
+        looked_for: bool,
         by_ordering: bool,
     ) {
         let rule = if by_ordering { PayloadClass::DefaultHoodieRecord } else { PayloadClass::OverwriteWithLatest };
-        let stored: Vec<(String, i64)> = stored.into_iter().map(|(key, value)| (format!("k{key}"), value)).collect();
+        let mut stored: Vec<(String, i64)> =
+            stored.into_iter().map(|(key, value)| (format!("k{key}"), value)).collect();
+        if shape.sorted {
+            stored.sort();
+        }
+        let is_new = |row: &Incoming| !row.moved && !stored.iter().any(|(key, _)| *key == row.key);
+        incoming.sort_by_key(|row| (row.moved, is_new(row)));
+        let new = if looked_for { incoming.iter().filter(|row| is_new(row)).count() } else { 0 };
+
         let (_folder, table) = testing::table();
-        let base = stored_rows(&table, &stored.iter().map(|(key, value)| (key.as_str(), *value)).collect::<Vec<_>>());
+        let [mut old, mut context] =
+            [testing::context(table.clone(), OLD, Operation::Insert), context(&table, rule)];
+        for (context, codec) in [&mut old, &mut context].into_iter().zip(shape.codecs) {
+            context.config.parquet.codec = codec;
+            context.config.parquet.block_size = shape.block_size;
+            context.config.bloom.dynamic = shape.dynamic_bloom;
+        }
+        let rows: Vec<_> = stored.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+        let groups: Vec<_> = rows.chunks(shape.rows_in_group).map(<[_]>::to_vec).collect();
+        let base = stored_groups(old, &groups);
         let mut batch = keyed(&incoming.iter().map(|row| (row.key.as_str(), "p", row.value)).collect::<Vec<_>>());
         batch.deleted = Some(incoming.iter().map(|row| row.deleted).collect::<Vec<_>>().into());
         let moved = incoming.iter().filter(|row| row.moved).count();
-        let status = merged(context(&table, rule), &base, batch, moved, false).unwrap();
+        let status = merged_with_new(context.clone(), &base, batch, new, moved, false).unwrap();
 
         let (want, counts) = model(&stored, &incoming, rule);
-        let got = testing::read(&table, &testing::file(&status));
+        let file = testing::file(&status);
+        let got = testing::read(&table, &file);
         let rows: Vec<_> = got.iter().map(|row| (row.key.clone(), row.value.unwrap(), row.commit_time == NEW)).collect();
         prop_assert_eq!(rows, want);
         let stat = status.stat;
         prop_assert_eq!([stat.num_update_writes, stat.num_inserts, stat.num_deletes], counts);
         prop_assert_eq!(stat.num_writes, got.len() as u64);
         for (position, row) in got.iter().enumerate() {
+            prop_assert_eq!(&row.file_name, &file.name);
             if row.commit_time == NEW {
                 prop_assert_eq!(&row.seqno, &format!("{NEW}_0_{position}"));
             }
         }
+
+        // The index in the footer is that of a file whose rows are all written.
+        let rows: Vec<_> = got.iter().map(|row| (row.key.as_str(), row.value.unwrap())).collect();
+        context.instant = InstantTime::parse("20240103000000000").unwrap();
+        let naive = stored_groups(context, &[rows]);
+        let [got, want] = [&file, &naive].map(|file| footer(&table, file));
+        prop_assert_eq!((got.min_key, got.max_key), (want.min_key, want.max_key));
+        prop_assert!(got.bloom == want.bloom);
     }
+}
+
+fn reader<R: Send + 'static>(table: &Table, file: &BaseFile, ask: impl FnOnce(Reader) -> R + Send + 'static) -> R {
+    let (storage, file) = (table.storage.clone(), file.clone());
+    blocking(move || ask(Reader::open(&storage, &file.path(), file.size).unwrap()))
+}
+
+fn footer(table: &Table, file: &BaseFile) -> KeyFooter {
+    reader(table, file, |reader| reader.key_footer().unwrap())
+}
+
+/// Rows and key range of each row group.
+fn row_groups(table: &Table, file: &BaseFile) -> Vec<(u64, String)> {
+    let groups = reader(table, file, |reader| reader.row_groups());
+    let text = |(min, max): (Vec<u8>, Vec<u8>)| [min, max].map(|key| String::from_utf8(key).unwrap()).join("-");
+    groups.into_iter().map(|group| (group.rows, group.keys.map_or_else(String::new, text))).collect()
 }
 
 #[test]
@@ -239,4 +344,72 @@ fn without_duplicates_the_last_incoming_row_of_a_key_wins() {
     let values: Vec<_> = testing::read(&table, &testing::file(&status)).iter().map(|row| row.value).collect();
     assert_eq!(values, [Some(4), Some(5)]);
     assert_eq!((status.stat.num_inserts, status.stat.num_update_writes), (1, 1));
+}
+
+/// Three row groups of sorted keys under a block size by which each is large.
+fn three_groups() -> (tempfile::TempDir, Table, BaseFile) {
+    let (folder, table) = testing::table();
+    let mut old = testing::context(table.clone(), OLD, Operation::Insert);
+    old.config.parquet.codec = ParquetCodec::Gzip;
+    let base = stored_groups(old, &[vec![("a", 1), ("b", 2)], vec![("c", 3), ("d", 4)], vec![("e", 5), ("f", 6)]]);
+    (folder, table, base)
+}
+
+#[test]
+fn row_groups_that_no_row_touches_are_copied() {
+    const COPIED: bool = true;
+    const WRITTEN: bool = false;
+    for (name, incoming, deleted, new, want) in [
+        ("an update", &["d"][..], false, 0, &[(2, "a-b", COPIED), (2, "c-d", WRITTEN), (2, "e-f", COPIED)][..]),
+        ("a delete", &["d"], true, 0, &[(2, "a-b", COPIED), (1, "c-c", WRITTEN), (2, "e-f", COPIED)]),
+        (
+            "new rows",
+            &["bb", "d0"],
+            false,
+            2,
+            &[(2, "a-b", COPIED), (2, "c-d", COPIED), (2, "e-f", COPIED), (2, "bb-d0", WRITTEN)],
+        ),
+        (
+            "a key that is not there",
+            &["bb"],
+            false,
+            0,
+            &[(2, "a-b", COPIED), (2, "c-d", COPIED), (2, "e-f", COPIED), (1, "bb-bb", WRITTEN)],
+        ),
+        ("two", &["a", "f"], false, 0, &[(2, "a-b", WRITTEN), (2, "c-d", COPIED), (2, "e-f", WRITTEN)]),
+    ] {
+        let (folder, table, base) = three_groups();
+        let mut context = context(&table, PayloadClass::OverwriteWithLatest);
+        context.config.parquet.block_size = 1;
+        let mut batch = keyed(&incoming.iter().map(|key| (*key, "p", 40)).collect::<Vec<_>>());
+        batch.deleted = Some(vec![deleted; incoming.len()].into());
+        let status = merged_with_new(context, &base, batch, new, 0, false).unwrap();
+        let file = testing::file(&status);
+        // Row groups that are written now are not gzipped.
+        let metadata = std::fs::File::open(folder.path().join(file.path())).unwrap();
+        let metadata = parquet::file::metadata::ParquetMetaDataReader::new().parse_and_finish(&metadata).unwrap();
+        let is_gzipped = |group: &RowGroupMetaData| {
+            let all = group.columns().iter().enumerate().filter(|(column, _)| *column != FILE_NAME);
+            let gzipped: BTreeSet<bool> =
+                all.map(|(_, column)| matches!(column.compression(), Compression::GZIP(_))).collect();
+            assert_eq!(gzipped.len(), 1, "{name}: all columns alike");
+            gzipped.contains(&true)
+        };
+        let groups = row_groups(&table, &file);
+        let got: Vec<_> =
+            groups.iter().zip(metadata.row_groups()).map(|((r, k), g)| (*r, &**k, is_gzipped(g))).collect();
+        assert_eq!(got, want, "{name}");
+    }
+}
+
+#[test]
+fn inserts_by_and_by_do_not_pile_up_row_groups() {
+    let (_folder, table, mut base) = three_groups();
+    for round in 0..20 {
+        let context = testing::context(table.clone(), &format!("202401020000000{round:02}"), Operation::Insert);
+        let status = merged(context, &base, keyed(&[(&format!("new{round}"), "p", 1)]), 0, true).unwrap();
+        base = testing::file(&status);
+    }
+    assert_eq!(testing::read(&table, &base).len(), 26);
+    assert_eq!(row_groups(&table, &base).len(), 1);
 }
