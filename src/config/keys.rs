@@ -51,8 +51,9 @@ keys! {
     COMMIT_OFFSET = "hoodie.streamer.source.kafka.enable.commit.offset", "false", "tell group.id the position after each commit";
     APPEND_OFFSETS = "hoodie.streamer.source.kafka.append.offsets", "false", "add columns with a row's offset, partition, timestamp and message key";
     TOMBSTONES = "hoodie.streamer.source.kafka.tombstones", "skip", "ours: what a message without value does: skip, or delete the row of the message key";
-    ROUND_BYTES = "hoodie.streamer.source.kafka.round.max.bytes", "268435456", "ours: messages a round of a continuous job, about; 0: no bound";
-    ROUND_SECONDS = "hoodie.streamer.source.kafka.round.max.seconds", "60", "ours: time a round of a continuous job takes, about; 0: no bound";
+    MEMORY = "hoodie.streamer.memory.max.bytes", "536870912", "ours: memory for rows; rounds, sorts, merges and transformers share it";
+    ROUND_BYTES = "hoodie.streamer.round.max.bytes" ["hoodie.streamer.source.kafka.round.max.bytes"], "", "ours: input a round, about; 0: no bound; default: what the memory for rows holds";
+    ROUND_SECONDS = "hoodie.streamer.round.max.seconds" ["hoodie.streamer.source.kafka.round.max.seconds"], "60", "ours: time a round of a continuous job takes, about; 0: no bound";
     VALUE_DESERIALIZER = "hoodie.streamer.source.kafka.value.deserializer.class", "io.confluent.kafka.serializers.KafkaAvroDeserializer", "AvroKafkaSource: KafkaAvroDeserializer or KafkaAvroSchemaDeserializer (values name their schema, which is resolved to the source schema), or ByteArrayDeserializer (bare Avro of the source schema)";
     IGNORED_PREFIXES = "hoodie.streamer.source.kafka.ignore.prefix.config.list", "", "comma list of prefixes of settings that are not for the Kafka client";
     SHUTDOWN_GRACE = "hoodie.streamer.shutdown.grace.seconds", "20", "ours: how long a round may go on after SIGTERM before it is given up";
@@ -135,7 +136,7 @@ keys! {
     COMPACT_LOG_SIZE = "hoodie.compaction.logfile.size.threshold", "0", "LogFileSizeBased: bytes of log files below which a file group waits";
     COMPACT_LOG_COUNT = "hoodie.compaction.logfile.num.threshold", "0", "LogFileNumBased: log files below which a file group waits";
     COMPACT_PARTITIONS = "hoodie.compaction.daybased.target.partitions", "10", "DayBased: newest partitions that are compacted; PartitionAware: days back from today";
-    COMPACT_MEMORY = "hoodie.memory.compaction.max.size", "268435456", "bytes of log rows held at a time for one file group (in Hudi a share of the heap)";
+    COMPACT_MEMORY = "hoodie.memory.compaction.max.size", "", "bytes of log rows held at a time for one file group (in Hudi a share of the heap); default: a quarter of the memory for rows";
     CHECKPOINT_ID = "hoodie.streamer.multiwriter.source.checkpoint.id", "", "names the checkpoints of this job where several jobs write one table";
     META_PREFIXES = "hoodie.write.meta.key.prefixes", "", "several writers: comma list; what the newest commit carries under keys that begin so, each commit carries on";
     CONCURRENCY = "hoodie.write.concurrency.mode", "single_writer", "single_writer, or optimistic_concurrency_control for several writers that take a lock";

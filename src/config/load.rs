@@ -17,6 +17,7 @@ use super::keys::{self, Key};
 use super::layer::{Env, Settings};
 use super::secrets::mask_value;
 use super::*;
+use round::Cuts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::time::Duration;
@@ -83,9 +84,13 @@ impl<'a> Loader<'a> {
         let clean = self.clean();
         let run = self.run();
         let metrics = self.metrics();
+        let force_skip = self.boolean(&keys::CHECKPOINT_FORCE_SKIP);
+        let streams = operation == Operation::BulkInsert && !filter_dupes && index.buckets.is_none();
+        let memory = write.memory;
+        let round = self.rounds(Cuts { streams, forgets: force_skip }, memory, source.limit.is_some());
         let checkpoint = CheckpointConfig {
             allow_commit_on_no_change: self.raw.has("--allow-commit-on-no-checkpoint-change"),
-            force_skip: self.boolean(&keys::CHECKPOINT_FORCE_SKIP),
+            force_skip,
             source: source.place().to_string(),
             ..self.checkpoint()
         };
@@ -108,6 +113,8 @@ impl<'a> Loader<'a> {
             commit_on_errors: self.raw.has("--commit-on-errors"),
             keys,
             source,
+            round,
+            memory,
             schema,
             transformers,
             index,
@@ -488,6 +495,7 @@ impl<'a> Loader<'a> {
 
 mod kafka;
 mod metrics;
+mod round;
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ mod model;
 mod positions;
 mod properties;
 mod raw;
+mod round;
 mod secrets;
 mod service;
 mod storage;
@@ -32,6 +33,7 @@ pub use load::{load, load_compaction, load_inspect, load_positions, load_service
 pub use model::*;
 pub use positions::{PositionsCommand, PositionsConfig, SetHow, StartFrom};
 pub use raw::{DemoOptions, RawArgs};
+pub use round::*;
 pub use secrets::{mask_urls, mask_value};
 pub use service::*;
 pub use storage::*;

@@ -22,6 +22,9 @@ pub struct StreamerConfig {
     pub commit_on_errors: bool,
     pub keys: KeyConfig,
     pub source: SourceConfig,
+    pub round: super::RoundConfig,
+    /// `hoodie.streamer.memory.max.bytes` (ours), shared out.
+    pub memory: super::MemoryConfig,
     pub schema: SchemaProviderConfig,
     pub transformers: Vec<TransformerConfig>,
     pub index: IndexConfig,
@@ -247,10 +250,6 @@ pub struct KafkaConfig {
     pub append_offsets: bool,
     /// `.tombstones` (ours)
     pub tombstones: Tombstones,
-    /// `.round.max.bytes` (ours): where a continuous job cuts a round; `None`: never.
-    pub round_bytes: Option<u64>,
-    /// `.round.max.seconds` (ours): the same by the time a round takes.
-    pub round_time: Option<Duration>,
     /// `default.api.timeout.ms`: how long a question to the broker may take.
     pub timeout: Duration,
     /// How the values of AvroKafkaSource name their schema.
@@ -427,6 +426,7 @@ pub struct WriteConfig {
     pub set_null_for_missing_columns: bool,
     /// `hoodie.datasource.write.schema.allow.auto.evolution.column.drop`
     pub allow_column_drop: bool,
+    pub memory: super::MemoryConfig,
     /// Threads that decode, merge and encode (ours: `hoodie.streamer.workers`, default the number of cores).
     pub workers: usize,
 }

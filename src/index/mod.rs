@@ -12,6 +12,7 @@ mod key_hashes;
 mod key_table;
 mod look_up;
 mod ordering;
+mod outdated;
 mod places;
 pub(crate) mod pool;
 mod revived;
@@ -26,6 +27,7 @@ pub use cache::{KeyCache, KeyRecorder};
 pub(crate) use key_hashes::KeyHasher;
 pub(crate) use key_table::KeyTable;
 pub(crate) use ordering::incoming_ordering;
+pub use outdated::{OwnRows, leave_out_outdated};
 pub(crate) use places::PartitionPlaces;
 pub use revived::find_revived;
 
@@ -195,8 +197,8 @@ pub async fn tag(
         index_type: index.index_type,
         asks_logs: moving || merging.as_ref().is_some_and(|m| m.options.rule.needs_stored_ordering()),
         merging: merging.map(|m| {
-            let compared = stored_ordering.as_ref().map(|ordering| ordering.field.as_str());
-            Merging { options: m.options.keys_only(compared), ..m }
+            let compared: Vec<&str> = stored_ordering.iter().map(|ordering| ordering.field.as_str()).collect();
+            Merging { options: m.options.keys_only(&compared), ..m }
         }),
         stored_ordering,
         moving,

@@ -51,7 +51,7 @@ pub async fn find_revived(
     let groups = tagged.groups.iter().cloned().zip(coming).zip(0u32..);
     let tasks = groups.filter(|((slice, rows), _)| !slice.log_files.is_empty() && !rows.is_empty()).collect();
     let (table, keys_of) = (table.clone(), batches.clone());
-    let merging = Merging { options: merging.options.keys_only(None), ..merging };
+    let merging = Merging { options: merging.options.keys_only(&[]), ..merging };
     let work = move |((slice, rows), group): ((FileSlice, Vec<RowRef>), u32)| {
         let deleted = slice::deleted_keys(&table, &merging.timeline, &slice, &merging.options)?;
         let comes_back = |row: &RowRef| deleted.contains(keys_of[row.batch as usize].keys.value(row.row as usize));

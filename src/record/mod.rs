@@ -16,7 +16,7 @@ pub use merge::MergeRule;
 pub use precombine::{Deduplicated, hash_key, precombine};
 pub use refuse::{Refuse, Refused};
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray};
 use std::sync::Arc;
 
 /// Rows with what identifies and orders them.
@@ -31,6 +31,15 @@ pub struct KeyedBatch {
     pub ordering: Option<ArrayRef>,
     /// True where `_hoodie_is_deleted` is true and for tombstones; `None` if no row is deleted.
     pub deleted: Option<BooleanArray>,
+}
+
+impl KeyedBatch {
+    /// Bytes that it holds.
+    pub fn memory(&self) -> usize {
+        // Keys are mostly a column of the rows.
+        let ordering = self.ordering.as_ref().map_or(0, |ordering| ordering.get_array_memory_size());
+        self.rows.get_array_memory_size() + ordering + self.partitions.ids.len() * size_of::<u32>()
+    }
 }
 
 /// The partition path of each row: an index into a short list of paths.

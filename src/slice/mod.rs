@@ -58,15 +58,16 @@ pub struct SliceOptions {
 
 impl SliceOptions {
     /// The same for who wants to know which records there are, and their ordering values, and nothing else. `compared`: the
-    /// dotted path of a field that the caller compares by, where that is not the table's.
-    pub fn keys_only(mut self, compared: Option<&str>) -> SliceOptions {
+    /// dotted paths of what the caller compares by besides.
+    pub fn keys_only(mut self, compared: &[&str]) -> SliceOptions {
         let fields = self.schema.arrow.fields();
         let is_of = |path: &str, name: &str| match fields.find(path) {
             Some(_) => name == path,
             None => path.split('.').next() == Some(name),
         };
-        let paths = [Some(RECORD_KEY), Some(IS_DELETED), self.ordering_field.as_deref(), compared];
-        let wanted = |field: &&FieldRef| paths.into_iter().flatten().any(|path| is_of(path, field.name()));
+        let own = [Some(RECORD_KEY), Some(IS_DELETED), self.ordering_field.as_deref()];
+        let paths = || own.into_iter().flatten().chain(compared.iter().copied());
+        let wanted = |field: &&FieldRef| paths().any(|path| is_of(path, field.name()));
         let fields: Vec<FieldRef> = fields.iter().filter(wanted).cloned().collect();
         self.schema.arrow = Arc::new(Schema::new(fields));
         self

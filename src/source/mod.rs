@@ -30,11 +30,15 @@ pub fn hidden_columns(schema: &Schema) -> usize {
 }
 
 /// What the streamer asks of a source.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct FetchRequest {
     /// The checkpoint to start after; `None`: the source's own beginning.
     pub from: Option<String>,
+    /// The position not to go beyond: a [`Fetch::rest`].
+    pub until: Option<String>,
     pub limit: Option<u64>,
+    /// Bytes of text or messages at which the batch is cut, about: one file, or message, is the least.
+    pub bytes: Option<u64>,
     /// Reader schema; `None`: infer it over the whole batch.
     pub schema: Option<TableSchema>,
     /// Append [`POSITION_COLUMN`].
@@ -48,6 +52,8 @@ pub struct Fetch {
     pub batches: Option<Batches>,
     /// Position after this batch; `None`: the source has none to give.
     pub checkpoint: Option<String>,
+    /// Where the batch would have ended, had [`FetchRequest::bytes`] not cut it.
+    pub rest: Option<String>,
     pub stats: FetchStats,
 }
 
@@ -55,6 +61,8 @@ pub struct Fetch {
 pub struct FetchStats {
     pub files: u64,
     pub bytes: u64,
+    /// What counts against [`FetchRequest::bytes`], where that is known before reading.
+    pub weight: Option<u64>,
     /// Offsets of a topic that this batch covers.
     pub events: u64,
     pub topic: Option<String>,

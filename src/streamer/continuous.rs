@@ -40,7 +40,13 @@ async fn one_shot(streamer: &mut Streamer) -> Result<()> {
     let mut tries = OVERTAKEN_TRIES;
     loop {
         match counted(streamer).await {
-            Ok(Outcome::Committed) => return streamer.services_behind_commit().await,
+            Ok(Outcome::Committed) => {
+                streamer.services_behind_commit().await?;
+                if !streamer.cut {
+                    return Ok(());
+                }
+                tries = OVERTAKEN_TRIES;
+            }
             Ok(Outcome::NoNewData | Outcome::NothingWritten) => return Ok(()),
             Err(e @ (Error::Overtaken { .. } | Error::TakenBack { .. })) if tries > 1 => {
                 tries -= 1;
@@ -124,7 +130,8 @@ async fn rounds(streamer: &mut Streamer, stop: &CancellationToken, services: &mu
             Ok(Outcome::Committed) => {
                 services.committed(streamer).await?;
                 (idle_rounds, failures, backoff) = (0, 0, FIRST_BACKOFF);
-                least.saturating_sub(started.elapsed())
+                // What waits already need not wait for the interval.
+                if streamer.cut { Duration::ZERO } else { least.saturating_sub(started.elapsed()) }
             }
             Ok(_) => {
                 (failures, backoff) = (0, FIRST_BACKOFF);

@@ -18,6 +18,7 @@ mod continuous;
 mod input;
 mod open;
 mod overtaken;
+mod pace;
 pub mod positions;
 mod prepare;
 mod quarantine;

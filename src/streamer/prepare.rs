@@ -4,7 +4,7 @@ use super::input::{Input, stream_of, with_hidden};
 use super::round::{Schemas, Streamer, Work};
 use super::{Error, Result, open};
 use crate::config::Operation;
-use crate::index::{self, Merging, StoredOrdering, TagOptions, Tagged};
+use crate::index::{self, Merging, OwnRows, StoredOrdering, TagOptions, Tagged};
 use crate::observe::{Progress, RoundReport, Stages};
 use crate::record::{self, KeyGenerator, KeyedBatch, RecordOptions, RowRef};
 use crate::schema::TableSchema;
@@ -60,6 +60,7 @@ impl Streamer {
         stages.enter("read");
         progress.stage("read");
         let batches = input.collect(&keys, &self.cancel).await?;
+        self.pace.holds(batches.iter().map(|batch| batch.memory() as u64).sum());
         check_nesting(&batches, self.config.keys.partition_fields.len())?;
 
         stages.enter("precombine");
@@ -84,13 +85,13 @@ impl Streamer {
         let by_bucket = buckets.filter(|_| !self.config.filter_dupes);
         let tagged = if let Some(buckets) = by_bucket {
             let tagged = index::tag_buckets(&view, buckets, batches, rows).await?;
-            index::find_revived(table, merging, self.config.write.workers, tagged).await?
+            index::find_revived(table, merging.clone(), self.config.write.workers, tagged).await?
         } else if combines {
             let options = TagOptions {
                 index: self.config.index.clone(),
                 stored_ordering: open::known_ordering_field(&self.config, Some(table), &schemas.writer)
                     .map(|field| StoredOrdering { rule: self.rule, field }),
-                merging,
+                merging: merging.clone(),
                 workers: self.config.write.workers,
                 cache: self.key_cache.clone(),
             };
@@ -99,6 +100,11 @@ impl Streamer {
             Tagged::untagged(batches, rows)
         };
         if !self.config.filter_dupes {
+            let own = self.own_rows(&schemas.writer).filter(|_| combines);
+            let Some(own) = own else { return Ok(Work::Upsert(tagged, view)) };
+            let workers = self.config.write.workers;
+            let (tagged, outdated) = index::leave_out_outdated(table, own, merging, workers, tagged).await?;
+            report.rows_combined += outdated;
             return Ok(Work::Upsert(tagged, view));
         }
         let chosen = index::filter_dupes(&tagged);
@@ -114,6 +120,13 @@ impl Streamer {
             return Ok(Work::BulkInsert { rows, keys: Box::new(keys), input });
         }
         Ok(Work::Upsert(Tagged::untagged(tagged.batches, chosen), view))
+    }
+
+    /// What a one-shot job's earlier rounds have stored, where its merge rule would not compare with them.
+    fn own_rows(&self, schema: &TableSchema) -> Option<OwnRows> {
+        let since = self.since.clone().filter(|_| !self.rule.needs_stored_ordering())?;
+        let ordering_field = open::known_ordering_field(&self.config, self.table.as_ref(), schema)?;
+        Some(OwnRows { since, ordering_field })
     }
 
     fn merging(&self, table: &Table, timeline: &Timeline, schema: &TableSchema) -> Merging {

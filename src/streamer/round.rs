@@ -11,6 +11,7 @@
 
 use super::among::Basis;
 use super::input::Input;
+use super::pace::Pace;
 use super::{Error, Result, checkpoint, open, quarantine, undo};
 use crate::config::{BadRecordPolicy, Operation, StreamerConfig, TableType, mask_urls};
 use crate::index::{KeyCache, Tagged};
@@ -18,7 +19,7 @@ use crate::observe::{Metrics, Progress, RoundReport, Stages};
 use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
 use crate::service::{self, CleanMemory, Looked, OpenWrite, Writers};
-use crate::source::{self, Fetch, FetchRequest, Rejects, Source, hidden_columns};
+use crate::source::{self, Batches, Fetch, FetchRequest, Rejects, Source, hidden_columns};
 use crate::storage::Storage;
 use crate::table::{FileSystemView, InstantTime, Table, Timeline};
 use crate::transform::{self, Transformed};
@@ -90,6 +91,13 @@ pub(super) struct Streamer {
     pub(super) lost_in_a_row: u32,
     /// How far cleans have looked.
     pub(super) clean_memory: CleanMemory,
+    pub(super) pace: Pace,
+    /// The last round took a part of what waits, to fit memory and time.
+    pub(super) cut: bool,
+    /// Where a one-shot job ends that takes its input in several rounds.
+    until: Option<String>,
+    /// The first of these rounds.
+    pub(super) since: Option<InstantTime>,
 }
 
 /// How a job is told to end.
@@ -145,6 +153,7 @@ impl Streamer {
         writers.locks = writers.locks.until(tokens.cancel.clone());
         let (rule, origin) = open::merge_rule(&config, table.as_ref())?;
         tracing::info!(rule = ?rule.0, from = origin, "merge rule in force");
+        let pace = Pace::new(config.round.clone(), &config.source);
         Ok(Streamer {
             config,
             source,
@@ -171,6 +180,10 @@ impl Streamer {
             basis: Basis::default(),
             lost_in_a_row: 0,
             clean_memory: CleanMemory::default(),
+            pace,
+            cut: false,
+            until: None,
+            since: None,
         })
     }
 
@@ -266,7 +279,7 @@ impl Streamer {
         let progress = Progress::follow(report.bytes_read, batches.bytes_read.clone(), !self.config.run.no_progress);
 
         stages.enter("transform");
-        let transformed = transform::apply(&self.config.transformers, batches).await?;
+        let transformed = self.transform(batches).await?;
         let schemas = self.schemas(&transformed, batches.schema.clone(), reader, frozen, table_schema)?;
         if self.config.run.explain {
             println!("{}", self.explain(&transformed));
@@ -296,11 +309,15 @@ impl Streamer {
         let statuses = self.write(work, Some(&batches.rejects), &timeline, &schemas, &mut stages, &mut report).await?;
         report.rows_read = rows_read.load(Ordering::Relaxed);
         report.bytes_read = batches.bytes_read.load(Ordering::Relaxed);
+        self.pace.end(fetch.stats.weight.unwrap_or(report.bytes_read));
         left_out(&batches.rejects, &mut report);
         report.event_times_ms = batches.times.range();
         drop(progress);
         batches.rejects.warn(&*self.source).await;
         count(&statuses, &mut report);
+        if self.until.is_some() && self.since.is_none() {
+            self.since = InstantTime::parse(&report.instant);
+        }
         self.committed(timeline, stages, report).await
     }
 
@@ -386,13 +403,38 @@ impl Streamer {
         }
     }
 
-    async fn fetch(&self, from: Option<String>, reader: Option<&TableSchema>) -> Result<Fetch> {
-        let request = FetchRequest {
+    /// What this round takes. A one-shot job whose input does not fit takes it in several rounds, up to where it ends now;
+    /// but for queries that look at more than a row at a time, which are over all of it.
+    async fn fetch(&mut self, from: Option<String>, reader: Option<&TableSchema>) -> Result<Fetch> {
+        let mut request = FetchRequest {
             from,
+            until: self.until.clone(),
             limit: self.config.source.limit,
+            bytes: self.pace.begin(),
             schema: reader.cloned(),
             positions: self.config.transformers.is_empty(),
         };
+        let mut fetch = self.fetch_as_asked(&request).await?;
+        if let (Some(batches), Some(rest), false) = (&fetch.batches, &fetch.rest, self.config.run.continuous) {
+            if self.transform(batches).await?.is_row_wise() {
+                if self.until.is_none() {
+                    tracing::info!(
+                        bytes = request.bytes,
+                        "the input is taken in several commits, each of about so many bytes"
+                    );
+                }
+                self.until.get_or_insert(rest.clone());
+            } else {
+                request.bytes = None;
+                fetch = self.fetch_as_asked(&request).await?;
+            }
+        }
+        fetch.stats.warnings.iter().for_each(|w| tracing::warn!("{w}"));
+        self.cut = fetch.rest.is_some();
+        Ok(fetch)
+    }
+
+    async fn fetch_as_asked(&self, request: &FetchRequest) -> Result<Fetch> {
         let run = &self.config.run;
         let tries = if run.retry_on_source_failures { run.max_retry_count.max(1) } else { 1 };
         let mut tried = 1;
@@ -402,10 +444,7 @@ impl Streamer {
                 () = self.stop.cancelled() => return Err(Error::Interrupted),
             };
             match fetched {
-                Ok(fetch) => {
-                    fetch.stats.warnings.iter().for_each(|w| tracing::warn!("{w}"));
-                    return Ok(fetch);
-                }
+                Ok(fetch) => return Ok(fetch),
                 Err(e) => {
                     let e = Error::from(e);
                     if tried == tries || !e.is_retryable() {
@@ -421,6 +460,10 @@ impl Streamer {
                 }
             }
         }
+    }
+
+    async fn transform(&self, batches: &Batches) -> Result<Transformed> {
+        Ok(transform::apply(&self.config.transformers, batches, self.config.memory.rows).await?)
     }
 
     fn evolution(&self) -> EvolutionOptions {

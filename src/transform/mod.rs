@@ -65,10 +65,22 @@ pub struct Transformed {
     pub context: Arc<TaskContext>,
 }
 
-/// The chain over the batches of one fetch. Without steps: the batches as they are, a partition a piece, positions
+impl Transformed {
+    /// Whether each row depends on one row of the input, so that the input may as well come in several rounds.
+    pub fn is_row_wise(&self) -> bool {
+        fn row_wise(plan: &Arc<dyn ExecutionPlan>) -> bool {
+            let known =
+                ["StreamingTableExec", "ProjectionExec", "FilterExec", "CoalesceBatchesExec", "CooperativeExec"];
+            known.contains(&plan.name()) && plan.fetch().is_none() && plan.children().into_iter().all(row_wise)
+        }
+        row_wise(&self.plan)
+    }
+}
+
+/// The chain over the batches of one fetch; what sorts, joins and groups hold beyond `memory` bytes they spill. Without steps: the batches as they are, a partition a piece, positions
 /// included. With steps rows have no positions: SQL may join, group and drop them.
-pub async fn apply(steps: &[TransformerConfig], batches: &Batches) -> Result<Transformed> {
-    let context = session::new();
+pub async fn apply(steps: &[TransformerConfig], batches: &Batches, memory: usize) -> Result<Transformed> {
+    let context = session::new(memory).map_err(|e| Error::from_plan(&e))?;
     if steps.is_empty() {
         let rows = session::pieces(&context, batches).map_err(|e| Error::from_plan(&e))?;
         return plan(rows).await.map_err(|e| Error::from_plan(&e));

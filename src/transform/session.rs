@@ -5,6 +5,8 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
@@ -16,7 +18,7 @@ use std::sync::Arc;
 /// that reads all partitions at once (a join, a sort) does not hold the buffers of every piece of a long backlog.
 const PARTITIONS_PER_CORE: usize = 4;
 
-pub(super) fn new() -> SessionContext {
+pub(super) fn new(memory: usize) -> Result<SessionContext> {
     let mut config = SessionConfig::new()
         .with_batch_size(8192)
         .with_target_partitions(num_cpus::get())
@@ -27,7 +29,8 @@ pub(super) fn new() -> SessionContext {
     parser.map_string_types_to_utf8view = false;
     // Spark's: a null is less than any value.
     parser.default_null_ordering = "nulls_min".to_string();
-    SessionContext::new_with_config(config)
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(memory))).build_arc()?;
+    Ok(SessionContext::new_with_config_rt(config, runtime))
 }
 
 /// Every piece a partition.

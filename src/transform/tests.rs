@@ -7,6 +7,9 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::TryStreamExt;
 
+/// For what these tests sort and group.
+const MEMORY: usize = 64 << 20;
+
 #[derive(Debug)]
 struct Piece(RecordBatch);
 
@@ -72,7 +75,7 @@ async fn rows(transformed: &Transformed) -> std::result::Result<Vec<RecordBatch>
 }
 
 async fn run(steps: &[TransformerConfig], input: &Batches) -> (Vec<String>, Vec<RecordBatch>) {
-    let transformed = apply(steps, input).await.expect("a plan");
+    let transformed = apply(steps, input, MEMORY).await.expect("a plan");
     let names = transformed.schema.fields().iter().map(|f| f.name().clone()).collect();
     (names, rows(&transformed).await.expect("rows"))
 }
@@ -91,7 +94,7 @@ fn file(text: &str) -> (tempfile::NamedTempFile, TransformerConfig) {
 
 #[tokio::test]
 async fn without_steps_every_piece_is_a_partition_with_its_positions() {
-    let transformed = apply(&[], &input(100, true)).await.expect("a plan");
+    let transformed = apply(&[], &input(100, true), MEMORY).await.expect("a plan");
     assert_eq!(transformed.plan.properties().output_partitioning().partition_count(), 100);
     assert_eq!(transformed.schema, input(1, true).schema);
     assert_eq!(longs(&rows(&transformed).await.expect("rows"), "ts"), (0..200).collect::<Vec<_>>());
@@ -173,7 +176,7 @@ async fn a_query_need_not_read_the_input() {
 async fn texts_are_plain_whatever_the_functions_give() {
     let step = sql("SELECT substr(Rider, 1, 2) AS a, arrow_cast(id, 'Dictionary(Int32, Utf8)') AS b, \
          arrow_cast(id, 'LargeUtf8') AS c, make_array(arrow_cast(id, 'Utf8View')) AS d FROM <SRC>");
-    let transformed = apply(&[step], &input(1, false)).await.expect("a plan");
+    let transformed = apply(&[step], &input(1, false), MEMORY).await.expect("a plan");
     let types: Vec<DataType> = transformed.schema.fields().iter().map(|f| f.data_type().clone()).collect();
     assert_eq!(types[..3], [DataType::Utf8, DataType::Utf8, DataType::Utf8]);
     assert!(matches!(&types[3], DataType::List(item) if *item.data_type() == DataType::Utf8), "{types:?}");
@@ -205,7 +208,7 @@ async fn what_cannot_run_says_where_and_why() {
         ("SELECT * FROM <SRC> a JOIN <SRC> b ON a.id = b.id", "transform-unsupported", &["named id"]),
     ];
     for (text, code, says) in cases {
-        let error = apply(&[sql(text)], &input).await.expect_err(text);
+        let error = apply(&[sql(text)], &input, MEMORY).await.expect_err(text);
         let message = error.to_string();
         assert_eq!(error.code(), *code, "{text}: {message}");
         assert!(!message.contains('\n'), "{message}");
@@ -214,20 +217,20 @@ async fn what_cannot_run_says_where_and_why() {
         }
     }
     let (_file, step) = file("SELECT 1 AS a; SELECT b FROM <SRC>");
-    let message = apply(&[sql("SELECT * FROM <SRC>"), step], &input).await.expect_err("no b").to_string();
+    let message = apply(&[sql("SELECT * FROM <SRC>"), step], &input, MEMORY).await.expect_err("no b").to_string();
     assert!(message.contains("transformer 2 (SqlFileBasedTransformer), statement 2"), "{message}");
     let missing = TransformerConfig::SqlFile("/nowhere/step.sql".into());
-    let error = apply(&[missing], &input).await.expect_err("no file");
+    let error = apply(&[missing], &input, MEMORY).await.expect_err("no file");
     assert!(error.code() == "transform-file" && error.to_string().contains("/nowhere/step.sql"), "{error}");
     let remote = TransformerConfig::SqlFile("s3://bucket/step.sql".into());
-    let error = apply(&[remote], &input).await.expect_err("not local");
+    let error = apply(&[remote], &input, MEMORY).await.expect_err("not local");
     assert!(error.to_string().contains("s3"), "{error}");
 }
 
 #[tokio::test]
 async fn what_fails_while_running_is_an_error_and_not_a_null() {
     let step = sql("SELECT CAST(id AS BIGINT) AS n FROM <SRC>");
-    let transformed = apply(&[step], &input(1, false)).await.expect("a plan");
+    let transformed = apply(&[step], &input(1, false), MEMORY).await.expect("a plan");
     let error = rows(&transformed).await.expect_err("r0 is no number");
     let error = Error::from_plan(&error);
     assert!(error.code() == "transform-run" && error.to_string().contains("r0"), "{error}");
@@ -236,7 +239,7 @@ async fn what_fails_while_running_is_an_error_and_not_a_null() {
 #[tokio::test(flavor = "multi_thread")]
 async fn partitions_can_be_read_from_blocking_threads() {
     let step = sql("SELECT Rider AS r, count(*) AS n FROM <SRC> GROUP BY Rider");
-    let transformed = apply(&[step], &input(60, false)).await.expect("a plan");
+    let transformed = apply(&[step], &input(60, false), MEMORY).await.expect("a plan");
     let partitions = transformed.plan.properties().output_partitioning().partition_count();
     let mut total = 0;
     for partition in 0..partitions {
@@ -253,7 +256,28 @@ async fn partitions_can_be_read_from_blocking_threads() {
 
 #[tokio::test]
 async fn the_plan_can_be_shown() {
-    let transformed = apply(&[sql("SELECT id FROM <SRC> WHERE ts > 5")], &input(1, false)).await.expect("a plan");
+    let transformed =
+        apply(&[sql("SELECT id FROM <SRC> WHERE ts > 5")], &input(1, false), MEMORY).await.expect("a plan");
     let text = explain(&transformed);
     assert!(text.contains("FilterExec") && text.contains("StreamingTableExec"), "{text}");
+}
+
+#[tokio::test]
+async fn a_plan_tells_whether_its_rows_depend_on_one_row_each() {
+    for (text, want) in [
+        ("SELECT id, ts + 1 AS ts FROM <SRC> WHERE ts > 5", true),
+        ("SELECT * FROM <SRC>", true),
+        ("SELECT Rider, count(*) AS n FROM <SRC> GROUP BY Rider", false),
+        ("SELECT max(ts) AS ts FROM <SRC>", false),
+        ("SELECT DISTINCT Rider FROM <SRC>", false),
+        ("SELECT * FROM <SRC> LIMIT 3", false),
+        ("SELECT * FROM <SRC> ORDER BY ts", false),
+        ("SELECT id, row_number() OVER (ORDER BY ts) AS n FROM <SRC>", false),
+        ("SELECT a.id FROM <SRC> a JOIN <SRC> b ON a.id = b.id", false),
+        ("SELECT id FROM <SRC> WHERE ts = (SELECT max(ts) FROM <SRC>)", false),
+    ] {
+        let transformed = apply(&[sql(text)], &input(3, false), MEMORY).await.expect(text);
+        assert_eq!(transformed.is_row_wise(), want, "{text}: {}", explain(&transformed));
+    }
+    assert!(apply(&[], &input(3, true), MEMORY).await.expect("a plan").is_row_wise());
 }

@@ -16,9 +16,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 
-/// Bytes that can be freed by flushing row groups early, which all open files together may hold.
-const OPEN_FILES_MEMORY: usize = 256 << 20;
-
 /// Rows of a partition that are gathered before they go to its file: small pieces are slow to encode.
 const MIN_PIECE_ROWS: usize = 4096;
 
@@ -101,7 +98,7 @@ fn positions_by_partition(batch: &KeyedBatch) -> Vec<Vec<u32>> {
 /// One thread's open files, one a partition.
 struct Worker {
     run: Arc<Run>,
-    /// Bytes that the open files may hold besides what no flush frees.
+    /// Bytes that the open files may hold besides what no flush frees: they can be freed by flushing row groups early.
     memory: usize,
     open: BTreeMap<String, OpenFile>,
     finished: Vec<WriteStatus>,
@@ -117,7 +114,8 @@ struct OpenFile {
 
 impl Worker {
     fn new(run: Arc<Run>, workers: usize) -> Worker {
-        Worker { run, memory: OPEN_FILES_MEMORY / workers, open: BTreeMap::new(), finished: Vec::new() }
+        let memory = run.context.config.memory.open_files / workers;
+        Worker { run, memory, open: BTreeMap::new(), finished: Vec::new() }
     }
 
     fn add(&mut self, batch: &KeyedBatch) -> Result<()> {

@@ -30,8 +30,7 @@ use futures::{StreamExt, stream};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Memory of all sorts of a write together; and no less for one of them than a merge of spilled runs needs.
-const SORT_MEMORY: usize = 512 << 20;
+/// No less for one sort than a merge of spilled runs needs.
 const MIN_SORT_MEMORY: usize = 64 << 20;
 
 /// Names of the columns before the data columns. Those of the meta columns, which no writer schema has.
@@ -87,7 +86,7 @@ pub(super) fn sorted(
     }
     let order = LexOrdering::new([path, key].map(PhysicalSortExpr::new_default)).expect("two columns to sort by");
     let plan = SortExec::new(order, plan).with_preserve_partitioning(true);
-    let memory = SORT_MEMORY.max(MIN_SORT_MEMORY.saturating_mul(workers));
+    let memory = run.context.config.memory.rows.max(MIN_SORT_MEMORY.saturating_mul(workers));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(memory))).build_arc()?;
     let task = Arc::new(TaskContext::default().with_runtime(runtime));
     let streams =

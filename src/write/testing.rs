@@ -48,6 +48,7 @@ pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> Writ
             record_size_estimation_threshold: 1.0,
             insert_auto_split: true,
             insert_split_size: 500_000,
+            memory: crate::config::MemoryConfig::of(512 << 20),
             bulk_insert_sort_mode: BulkInsertSortMode::None,
             allow_duplicate_on_inserts: true,
             reconcile_schema: false,

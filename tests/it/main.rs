@@ -28,6 +28,7 @@ mod metrics;
 mod mor;
 mod positions;
 mod quarantine;
+mod rounds;
 mod s3;
 mod services;
 mod values;

@@ -82,7 +82,10 @@ impl Loader<'_> {
                 log_count_threshold: self.number(&keys::COMPACT_LOG_COUNT, "a number of log files"),
                 target_partitions: self.number(&keys::COMPACT_PARTITIONS, "a number of partitions"),
             },
-            memory: self.positive(&keys::COMPACT_MEMORY, "a number of bytes"),
+            memory: match self.given(&keys::COMPACT_MEMORY) {
+                Some(_) => self.positive(&keys::COMPACT_MEMORY, "a number of bytes"),
+                None => self.memory().merge,
+            },
             workers,
             max_pending: self.flag_number("--max-pending-compactions", 5),
             retry_last_pending: self.raw.has(RETRY),

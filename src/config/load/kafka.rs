@@ -81,9 +81,6 @@ impl Loader<'_> {
             self.problem("config-missing", format!("property group.id not found: {why} needs it"));
         }
         let max_events: u64 = self.positive(&keys::MAX_EVENTS, "a number of events");
-        let continuous = self.raw.has("--continuous");
-        let bytes: u64 = self.number(&keys::ROUND_BYTES, "a number of bytes");
-        let seconds: u64 = self.number(&keys::ROUND_SECONDS, "a number of seconds");
         KafkaConfig {
             topic: self.required(&keys::KAFKA_TOPIC),
             client: client.into_iter().collect(),
@@ -100,8 +97,6 @@ impl Loader<'_> {
             commit_offset,
             append_offsets: self.boolean(&keys::APPEND_OFFSETS),
             tombstones: self.key_choice(&keys::TOMBSTONES, &choices::TOMBSTONES, Tombstones::Skip),
-            round_bytes: (continuous && bytes > 0).then_some(bytes),
-            round_time: (continuous && seconds > 0).then_some(Duration::from_secs(seconds)),
             timeout: Duration::from_millis(self.positive(&keys::API_TIMEOUT, "a number of milliseconds")),
             avro: if class == SourceClass::AvroKafka { self.avro_values() } else { AvroValues::Bare },
         }

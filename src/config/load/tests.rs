@@ -8,6 +8,7 @@ mod compaction;
 mod concurrency;
 mod index;
 mod registry;
+mod round;
 mod storage;
 
 const FLAGS: &[(&str, &str)] =

@@ -55,6 +55,7 @@ impl Loader<'_> {
             reconcile_schema: self.boolean(&keys::RECONCILE),
             set_null_for_missing_columns: self.boolean(&keys::SET_NULL),
             allow_column_drop: self.boolean(&keys::COLUMN_DROP),
+            memory: self.memory(),
             workers,
         }
     }

@@ -85,5 +85,5 @@ async fn merging(table: &Table, timeline: &Timeline, findings: &mut Findings) ->
         memory: MERGE_MEMORY,
         batch_rows: BATCH_ROWS,
     };
-    Ok(Some(options.keys_only(None)))
+    Ok(Some(options.keys_only(&[])))
 }

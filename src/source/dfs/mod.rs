@@ -99,15 +99,23 @@ impl Source for JsonDfsSource {
         let listed = storage.list_recursive("", &pick::enters).await?;
         let listed: Vec<FileInfo> = listed.into_iter().filter(pick::counts).collect();
         let late = self.late_files(&listed, after);
+        let until = position(request.until.as_deref())?.unwrap_or(i64::MAX);
+        let listed = listed.into_iter().filter(|f| f.modified_ms <= until).collect();
         let picked = pick::pick(listed, after, request.limit);
+        let taken = pick::heavy(&picked.files, request.bytes.unwrap_or(u64::MAX));
         tracing::info!(
-            picked = picked.files.len(),
-            bytes = picked.bytes,
-            left_for_later = picked.left,
+            picked = taken,
+            bytes = picked.files[..taken].iter().map(|f| f.size).sum::<u64>(),
+            left_for_later = picked.left + picked.files.len() - taken,
             not_newer_than_checkpoint = picked.old,
             "files listed"
         );
-        let mut stats = FetchStats { files: picked.files.len() as u64, bytes: picked.bytes, ..Default::default() };
+        let mut stats = FetchStats {
+            files: taken as u64,
+            bytes: picked.files[..taken].iter().map(|f| f.size).sum(),
+            weight: Some(picked.files[..taken].iter().map(pick::weight).sum()),
+            ..Default::default()
+        };
         if !late.is_empty() {
             stats.warnings.push(format!(
                 "{} new files are not newer than the checkpoint and will never be read: {}",
@@ -115,20 +123,23 @@ impl Source for JsonDfsSource {
                 late.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
             ));
         }
-        let Some(last) = picked.files.last() else {
+        let Some(last) = picked.files[..taken].last() else {
             let checkpoint = request.from.or_else(|| Some(NO_FILES_YET.to_string()));
-            return Ok(Fetch { batches: None, checkpoint, stats });
+            return Ok(Fetch { batches: None, checkpoint, rest: None, stats });
         };
         let checkpoint = Some(last.modified_ms.to_string());
+        let rest = picked.files[taken..].last().map(|last| last.modified_ms.to_string());
         let files = Arc::new(picked.files);
         self.memory().files = files.clone();
         pieces::check_names(&self.input.storage, &files)?;
-        let parts = pieces::cut(&files);
+        let parts = pieces::cut(&files[..taken]);
         let rejects = Arc::new(Rejects::new(&self.bad_records));
         let schema = match request.schema {
             Some(schema) => schema.arrow,
             None => {
-                let inferred = match infer::infer(&self.input, &files, &parts, &rejects, self.workers).await {
+                // Over all that waits: a field that only comes later would be left out for good.
+                let all = pieces::cut(&files);
+                let inferred = match infer::infer(&self.input, &files, &all, &rejects, self.workers).await {
                     Err(Error::EnoughBadRecords) => None,
                     inferred => Some(inferred?),
                 };
@@ -161,6 +172,7 @@ impl Source for JsonDfsSource {
         Ok(Fetch {
             batches: Some(Batches { schema, partitions, rejects, bytes_read, times: Arc::default() }),
             checkpoint,
+            rest,
             stats,
         })
     }

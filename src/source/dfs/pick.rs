@@ -1,9 +1,12 @@
 //! Which files make the next batch: a pure function from a listing (`DFSPathSelector.getNextFilePathsAndMaxModificationTime`, 0.15).
 
+use super::pieces::is_gzip;
 use crate::storage::FileInfo;
 
 /// Prefixes of names that Hudi passes over.
 const IGNORED: [char; 2] = ['.', '_'];
+/// What a gzip file of JSON grows to, about: nobody knows before it is read.
+const GZIP_GROWTH: u64 = 8;
 
 /// The files of a batch, oldest first.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -53,6 +56,24 @@ pub(super) fn pick(files: Vec<FileInfo>, after: Option<i64>, limit: Option<u64>)
     Picked { files: newer, bytes, left, old }
 }
 
+/// Bytes of text in a file, about.
+pub(super) fn weight(file: &FileInfo) -> u64 {
+    if is_gzip(&file.path) { file.size.saturating_mul(GZIP_GROWTH) } else { file.size }
+}
+
+/// How many of picked files weigh so many bytes together: files of one time, and at least the first ones.
+pub(super) fn heavy(files: &[FileInfo], most: u64) -> usize {
+    let (mut bytes, mut taken) = (0u64, 0);
+    for together in files.chunk_by(|a, b| a.modified_ms == b.modified_ms) {
+        bytes = together.iter().map(weight).fold(bytes, u64::saturating_add);
+        if taken > 0 && bytes > most {
+            break;
+        }
+        taken += together.len();
+    }
+    taken
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +112,15 @@ mod tests {
         // Hudi compares with `<`: a batch never reaches the limit, but for its first file.
         assert_eq!(names(&pick(vec![file("a", 1, 5), file("b", 2, 5)], None, Some(10))), ["a"]);
         assert_eq!(names(&pick(vec![file("a", 1, 5), file("b", 2, 5)], None, Some(11))), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_batch_is_cut_by_weight_between_times() {
+        let files = [file("a", 1, 10), file("b", 2, 10), file("c", 2, 10), file("d.gz", 3, 10), file("e", 4, 10)];
+        for (most, want) in [(0, 1), (10, 1), (29, 1), (30, 3), (109, 3), (110, 4), (119, 4), (120, 5), (u64::MAX, 5)] {
+            assert_eq!(heavy(&files, most), want, "{most} bytes");
+        }
+        assert_eq!(heavy(&[], 7), 0);
     }
 
     #[test]

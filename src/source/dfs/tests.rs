@@ -21,7 +21,7 @@ fn source(folder: &tempfile::TempDir, skip: bool) -> JsonDfsSource {
 
 fn request(from: Option<&str>) -> FetchRequest {
     let schema = TableSchema::from_avro(r#"{"type":"record","name":"R","fields":[{"name":"n","type":"long"}]}"#);
-    FetchRequest { from: from.map(str::to_string), limit: None, schema: schema.ok(), positions: true }
+    FetchRequest { from: from.map(str::to_string), schema: schema.ok(), positions: true, ..Default::default() }
 }
 
 async fn rows(batches: &Batches) -> std::result::Result<Vec<RecordBatch>, String> {

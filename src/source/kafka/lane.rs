@@ -180,6 +180,12 @@ impl Lane {
         Ok(())
     }
 
+    /// How many of the messages from `from` on are at hand, and their bytes. Takes none of them. Blocks for a moment.
+    pub fn sample(&mut self, from: i64) -> Result<(usize, usize)> {
+        self.begin(from)?;
+        Ok(self.queue.sample(SLICE))
+    }
+
     /// Where the next message will be, or behind it.
     pub fn next(&self) -> i64 {
         self.next

@@ -47,6 +47,9 @@ const IDLE_WAIT: Duration = Duration::from_millis(100);
 const TELL_WITHIN: Duration = Duration::from_secs(5);
 /// How long a broker that does not know what another knows is asked again: metadata takes a moment to spread.
 const SPREADS_WITHIN: Duration = Duration::from_secs(2);
+/// The size of so many messages tells that of others, and is not waited for longer.
+const SAMPLED: usize = 1000;
+const SAMPLE_WITHIN: Duration = Duration::from_secs(1);
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 fn pack(partition: i32, offset: i64) -> u64 {
@@ -141,6 +144,10 @@ impl KafkaSource {
         }
     }
 
+    fn checkpoint(&self, ranges: &[OffsetRange]) -> String {
+        Offsets { topic: self.config.topic.clone(), next: ends(ranges) }.to_string()
+    }
+
     async fn open_lanes(&self, ranges: &[OffsetRange]) -> Result<Vec<(OffsetRange, Arc<Mutex<Lane>>)>> {
         let (lanes, wanted) = (self.lanes.clone(), ranges.to_vec());
         let opened = tokio::task::spawn_blocking(move || lanes.open(&wanted));
@@ -152,11 +159,28 @@ impl KafkaSource {
         ranges.iter().filter(|r| r.len() > 0).map(lane).collect()
     }
 
+    /// How many messages make so many bytes. Before any have been read the first ones that are there are looked at.
+    async fn events(&self, bytes: u64, ranges: &[OffsetRange]) -> Result<u64> {
+        let (guess, is_new) = {
+            let round = self.round();
+            (round.pace.events(bytes), round.pace.is_new())
+        };
+        if !is_new || count(ranges) <= guess {
+            return Ok(guess);
+        }
+        let lanes = self.open_lanes(ranges).await?;
+        let seen = tokio::task::spawn_blocking(move || sample(&lanes)).await;
+        let (messages, seen) = seen.map_err(|e| Error::Worker { what: "look at messages", why: e.to_string() })??;
+        let mut round = self.round();
+        round.pace.sampled(messages, seen);
+        Ok(round.pace.events(bytes))
+    }
+
     /// What messages are decoded with; inferred where nobody says.
     async fn reader(
         &self,
         given: Option<TableSchema>,
-        lanes: &[(OffsetRange, Arc<Mutex<Lane>>)],
+        ranges: &[OffsetRange],
         warnings: &mut Vec<String>,
     ) -> Result<TableSchema> {
         if let Some(given) = given {
@@ -165,7 +189,7 @@ impl KafkaSource {
                 false => given,
             });
         }
-        let inferred = infer::infer(lanes.to_vec()).await?;
+        let inferred = infer::infer(self.open_lanes(ranges).await?).await?;
         let named = inferred.schema.fields().iter().map(|f| format!("{} {}", f.name(), f.data_type()));
         warnings.push(format!(
             "no schema provider: the schema was inferred from this batch and stays: {}",
@@ -184,31 +208,40 @@ impl Source for KafkaSource {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetch> {
         let (bounds, start) = self.start(request.from.as_deref()).await?;
         let end: BTreeMap<i32, i64> = bounds.iter().map(|(p, (_, end))| (*p, *end)).collect();
-        let limit = self.round().pace.limit(&self.config);
-        let ranges = ranges::allocate(&start.from, &end, limit, self.config.min_partitions);
-        let events: u64 = ranges.iter().map(OffsetRange::len).sum();
-        let next = ranges.iter().map(|r| (r.partition, r.until)).collect();
-        let checkpoint = Offsets { topic: self.config.topic.clone(), next };
-        let lag = start.from.iter().map(|(p, from)| (*p, (end[p] - from).max(0)));
+        let lag = start.from.iter().map(|(p, from)| (*p, (end[p] - from).max(0))).collect();
+        let allocate = |end, most| ranges::allocate(&start.from, end, most, self.config.min_partitions);
+        let last = until(&end, &start.from, request.until.as_deref());
+        let whole = allocate(&last, self.config.max_events);
+        let most = match request.bytes {
+            Some(bytes) => self.events(bytes, &whole).await?,
+            None => u64::MAX,
+        };
+        let (ranges, rest) = match count(&whole) > most {
+            true => (allocate(&ends(&whole), most), Some(&whole)),
+            false => (whole.clone(), None),
+        };
+        let checkpoint = self.checkpoint(&ranges);
+        let rest = rest.map(|rest| self.checkpoint(rest));
+        let events = count(&ranges);
         let mut stats = FetchStats {
             warnings: start.warnings,
             lost: start.lost,
             topic: Some(self.config.topic.clone()),
-            lag: lag.collect(),
+            lag,
             events,
             ..Default::default()
         };
-        let checkpoint = Some(checkpoint.to_string());
         if events == 0 {
             self.round().begin(0);
-            return Ok(Fetch { batches: None, checkpoint, stats });
+            return Ok(Fetch { batches: None, checkpoint: Some(checkpoint), rest: None, stats });
         }
         let (bytes_read, without_value) = self.round().begin(events);
         tracing::debug!(events, from = ?start.from, next = checkpoint, "offsets planned");
         let lanes = self.open_lanes(&ranges).await?;
         let shared = Arc::new(Shared {
             format: self.format.clone(),
-            reader: self.reader(request.schema, &lanes, &mut stats.warnings).await?,
+            // Over all that waits: a field that only comes later would be left out for good.
+            reader: self.reader(request.schema, &whole, &mut stats.warnings).await?,
             positions: request.positions,
             append_offsets: self.config.append_offsets,
             tombstones: self.config.tombstones == Tombstones::Delete,
@@ -233,7 +266,7 @@ impl Source for KafkaSource {
             bytes_read: shared.bytes_read.clone(),
             times: shared.times.clone(),
         };
-        Ok(Fetch { batches: Some(batches), checkpoint, stats })
+        Ok(Fetch { batches: Some(batches), checkpoint: Some(checkpoint), rest, stats })
     }
 
     async fn describe(&self, position: u64) -> String {
@@ -296,6 +329,35 @@ impl Source for KafkaSource {
     }
 }
 
+fn count(ranges: &[OffsetRange]) -> u64 {
+    ranges.iter().map(OffsetRange::len).sum()
+}
+
+fn ends(ranges: &[OffsetRange]) -> BTreeMap<i32, i64> {
+    ranges.iter().map(|r| (r.partition, r.until)).collect()
+}
+
+/// Where a batch ends at the latest: a position that an earlier fetch has given, in which a new partition has nothing.
+fn until(end: &BTreeMap<i32, i64>, from: &BTreeMap<i32, i64>, position: Option<&str>) -> BTreeMap<i32, i64> {
+    let Some(position) = position.and_then(Offsets::parse) else { return end.clone() };
+    let most = |partition: &i32| position.next.get(partition).or(from.get(partition)).copied();
+    end.iter().map(|(p, end)| (*p, most(p).unwrap_or(*end).min(*end))).collect()
+}
+
+/// The first messages that are at hand, and their bytes.
+fn sample(lanes: &[(OffsetRange, Arc<Mutex<Lane>>)]) -> Result<(usize, usize)> {
+    let (mut messages, mut bytes) = (0, 0);
+    let deadline = Instant::now() + SAMPLE_WITHIN;
+    for (range, lane) in lanes {
+        if messages >= SAMPLED || Instant::now() > deadline {
+            break;
+        }
+        let (more, size) = locked(lane).sample(range.from)?;
+        (messages, bytes) = (messages + more, bytes + size);
+    }
+    Ok((messages, bytes))
+}
+
 /// Messages by their positions, in one pass over each partition. Those that are gone meanwhile are not among them.
 fn again(lanes: &Lanes, wanted: &BTreeSet<u64>) -> HashMap<u64, Raw> {
     let mut found = HashMap::new();
@@ -346,11 +408,18 @@ mod tests {
             commit_offset: false,
             append_offsets: false,
             tombstones: Tombstones::Skip,
-            round_bytes: None,
-            round_time: None,
             timeout: Duration::from_secs(1),
             avro: AvroValues::Bare,
         }
+    }
+
+    #[test]
+    fn a_batch_ends_where_it_is_told() {
+        let at = |offsets: &[(i32, i64)]| offsets.iter().copied().collect::<BTreeMap<i32, i64>>();
+        let (end, from) = (at(&[(0, 9), (1, 9), (2, 9)]), at(&[(0, 1), (1, 1), (2, 1)]));
+        assert_eq!(until(&end, &from, None), end);
+        // A partition that has been added, and one that was cut behind the position.
+        assert_eq!(until(&end, &from, Some("t,0:4,1:12")), at(&[(0, 4), (1, 9), (2, 1)]));
     }
 
     #[test]

@@ -77,6 +77,16 @@ impl Queue {
         self.taken.pop_front();
     }
 
+    /// How many messages that come next are at hand, and their bytes; waits for the first of them.
+    pub fn sample(&mut self, wait: Duration) -> (usize, usize) {
+        if self.taken.is_empty() {
+            self.fill(wait);
+        }
+        let sizes =
+            self.taken.iter().filter(|next| next.error().is_none()).map(|next| next.value().map_or(0, <[u8]>::len));
+        sizes.fold((0, 0), |(messages, bytes), size| (messages + 1, bytes + size))
+    }
+
     /// Forgets what was taken: after a seek it is of another place.
     pub fn forget(&mut self) {
         self.taken.clear();

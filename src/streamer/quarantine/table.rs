@@ -168,7 +168,7 @@ impl Source for Kept {
             times: Arc::default(),
         };
         let checkpoint = Some(self.checkpoint.clone()).filter(|c| !c.is_empty());
-        Ok(Fetch { batches: Some(batches), checkpoint, stats: FetchStats::default() })
+        Ok(Fetch { batches: Some(batches), checkpoint, rest: None, stats: FetchStats::default() })
     }
 
     async fn describe(&self, _position: u64) -> String {

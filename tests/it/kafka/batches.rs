@@ -70,3 +70,19 @@ fn pieces_of_a_partition_are_read_once_each() {
     found.dedup();
     assert_eq!(found.len(), 101);
 }
+
+#[test]
+fn what_does_not_fit_a_round_is_taken_in_several_commits() {
+    needs_peers!();
+    let job = filled("lot", &[30, 10]);
+    // Ten messages: short ones count a hundred bytes.
+    job.call.clone().conf("hoodie.streamer.round.max.bytes", "1000").run().ok();
+    let positions: Vec<String> = job.table.writes().iter().map(|write| job.table.checkpoint_of(write)).collect();
+    for (position, (first, second)) in positions.iter().zip([(5, 5), (10, 10), (20, 10), (30, 10)]) {
+        assert!(position.ends_with(&format!(",0:{first},1:{second}")), "{positions:?}");
+    }
+    assert_eq!(positions.len(), 4, "{positions:?}");
+    let mut found = ids(&job.table);
+    found.dedup();
+    assert_eq!(found.len(), 40, "each row once");
+}
