@@ -1,7 +1,7 @@
 //! A handful of blocking threads for reads, merges and encoding.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// Runs `work` over `tasks` on at most `workers` blocking threads, tasks begun in order; results in the order of the
@@ -67,6 +67,56 @@ where
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
+/// How many of a pool's threads may be at work, while the others wait for storage: a pool may have more threads than there
+/// are cores, and memory, for them, so that files are made durable together and not one after the other.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Slots {
+    pub(crate) fn new(count: usize) -> Slots {
+        Slots { free: Mutex::new(count.max(1)), freed: Condvar::new() }
+    }
+
+    /// Waits until one more may be at work.
+    pub(crate) fn take(&self) -> impl Drop + '_ {
+        self.begin();
+        Slot(self)
+    }
+
+    /// Lets another thread work while `wait` does not.
+    pub(crate) fn lend<R>(&self, wait: impl FnOnce() -> R) -> R {
+        self.end();
+        let waited = wait();
+        self.begin();
+        waited
+    }
+
+    fn begin(&self) {
+        let free = self.freed.wait_while(self.free(), |free| *free == 0);
+        *free.unwrap_or_else(PoisonError::into_inner) -= 1;
+    }
+
+    fn end(&self) {
+        *self.free() += 1;
+        self.freed.notify_one();
+    }
+
+    fn free(&self) -> MutexGuard<'_, usize> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Slot<'a>(&'a Slots);
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// One piece of CPU work off the async threads.
 pub(crate) async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     match tokio::task::spawn_blocking(work).await {
@@ -93,6 +143,8 @@ impl Drop for StopOnDrop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicUsize;
 
     #[tokio::test]
     async fn results_keep_the_order_of_the_tasks() {
@@ -118,5 +170,24 @@ mod tests {
         assert_eq!(result, Err("three"));
         assert_eq!(*begun.lock().unwrap(), [0, 1, 2, 3]);
         assert!(abandon.is_cancelled(), "the others are told");
+    }
+
+    #[tokio::test]
+    async fn as_many_work_as_there_are_slots_and_all_may_wait() {
+        let slots = Arc::new(Slots::new(2));
+        let (working, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        // Nobody goes on before all are waiting: with a thread a slot they would wait for ever.
+        let (all, seen) = (Arc::new(Barrier::new(6)), most.clone());
+        let work = move |_: u8| {
+            let _slot = slots.take();
+            for _ in 0..2 {
+                seen.fetch_max(working.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                working.fetch_sub(1, Ordering::SeqCst);
+                slots.lend(|| all.wait());
+            }
+            Ok::<_, ()>(())
+        };
+        assert!(run(6, &CancellationToken::new(), (0..6).collect(), work).await.is_ok());
+        assert!(most.load(Ordering::SeqCst) <= 2);
     }
 }

@@ -30,7 +30,11 @@ pub(super) trait Backend: std::fmt::Debug + Send + Sync {
     /// made the file.
     async fn create(&self, path: &str, bytes: Bytes) -> Outcome<()>;
 
-    /// The same, and which content the file has now.
+    /// The same, but a power cut may undo it as long as nothing comes after it.
+    async fn create_ahead(&self, path: &str, bytes: Bytes) -> Outcome<()> {
+        self.create(path, bytes).await
+    }
+    /// As [`Backend::create`], and which content the file has now.
     async fn create_versioned(&self, path: &str, bytes: Bytes) -> Outcome<Version>;
 
     /// Whole or not at all, and only over this content; [`Cause::Conflict`] only if it was not this very call that

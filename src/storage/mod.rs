@@ -191,6 +191,12 @@ impl Storage {
         self.write("create", path, &bytes, self.backend.create(path, bytes.clone())).await
     }
 
+    /// The same for what only has to be there before something else is: a power cut may undo it as long as nothing with
+    /// bytes comes after it.
+    pub async fn create_ahead(&self, path: &str, bytes: Bytes) -> Result<()> {
+        self.write("create", path, &bytes, self.backend.create_ahead(path, bytes.clone())).await
+    }
+
     /// A file's content and which one it is. `None` when the file does not exist.
     pub async fn get_versioned(&self, path: &str) -> Result<Option<(Bytes, Version)>> {
         self.of_file("read", path)?;

@@ -7,7 +7,8 @@ use super::injected::{self, Call, Fault};
 use super::{Result, Storage};
 
 /// A file being written, that takes the place of its path when it is finished; see [`Storage::upload`]. Dropped
-/// unfinished, it leaves nothing behind.
+/// unfinished, it leaves nothing behind. On local disks its bytes are on the disk by then, its name before the next file
+/// that [`Storage::create`] or [`Storage::put`] makes.
 pub struct Upload(Unseen);
 
 /// A file being written, that may only come to be where nothing is; see [`Storage::draft`]. Dropped unpublished, it leaves

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 impl Streamer {
     pub(super) async fn clean_behind_commit(&self) -> Result<()> {
-        let Some(cleaner) = self.cleaner(self.cancel.clone()) else { return Ok(()) };
+        let Some(cleaner) = self.due_cleaner(self.cancel.clone()) else { return Ok(()) };
         self.metrics.stage("clean");
         self.verdict(clean(cleaner, &self.metrics).await)
     }
@@ -33,8 +33,14 @@ impl Streamer {
         }
     }
 
+    /// Of a job that has just committed. `None`: the timeline alone says that nothing is old enough.
+    pub(super) fn due_cleaner(&self, cancel: CancellationToken) -> Option<Cleaner> {
+        let timeline = self.written_on.as_ref()?;
+        self.cleaner(cancel).filter(|cleaner| cleaner.may_be_due(timeline))
+    }
+
     /// `None`: the job does not clean, or there is no table yet.
-    pub(super) fn cleaner(&self, cancel: CancellationToken) -> Option<Cleaner> {
+    fn cleaner(&self, cancel: CancellationToken) -> Option<Cleaner> {
         let table = self.table.clone().filter(|_| self.config.clean.mode != CleanMode::Off)?;
         Some(Cleaner {
             table,

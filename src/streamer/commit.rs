@@ -104,10 +104,7 @@ impl Streamer {
         let failure = match self.write_and_complete(work, rejects, &mut open, schemas, stages, report).await {
             Ok(statuses) => {
                 report.completed_ms = chrono::Utc::now().timestamp_millis();
-                // The commit stands: what is left is housekeeping, which the next start can do as well.
-                if let Err(e) = Markers::new(&table.storage, &open.time).remove_all().await {
-                    tracing::warn!(error = %e, instant = %open.time, "marker files could not be removed; they do no harm");
-                }
+                self.remove_markers(Markers::new(&table.storage, &open.time)).await;
                 undo::end(open).await;
                 fault_point("after-complete");
                 return Ok(statuses);
@@ -121,6 +118,30 @@ impl Streamer {
         };
         undo::undo(&table, open, &self.writers, &self.metrics).await;
         Err(failure)
+    }
+
+    /// The commit stands: what is left is housekeeping, which the next start can do as well. A job that goes on does it beside
+    /// its next round.
+    async fn remove_markers(&mut self, markers: Markers) {
+        self.tidied().await;
+        let removal = tokio::spawn(async move {
+            if let Err(e) = markers.remove_all().await {
+                let instant = &markers.instant;
+                tracing::warn!(error = %e, %instant, "marker files could not be removed; they do no harm");
+            }
+        });
+        self.tidying = Some(removal);
+        if !self.config.run.continuous {
+            self.tidied().await;
+        }
+    }
+
+    /// Until nothing is left to do of the last round.
+    pub(super) async fn tidied(&mut self) {
+        if let Some(removal) = self.tidying.take() {
+            // It has told of its failure itself.
+            let _ = removal.await;
+        }
     }
 
     async fn write_context(&self, table: Table, open: &OpenWrite, schemas: &Schemas) -> Result<Arc<WriteContext>> {
@@ -197,7 +218,6 @@ impl Streamer {
             return Err(Error::Interrupted);
         }
         stages.enter("commit");
-        write::finalize(context, &statuses).await?;
         check_nesting(table, &statuses).await?;
         let mut metadata = CommitMetadata { operation_type: report.operation.into(), ..Default::default() };
         for status in &statuses {
@@ -251,7 +271,9 @@ impl Streamer {
         open.check_alive().await?;
         held.check().await?;
         fault_point("under-lock");
-        Ok(table.complete(&open.time, open.action, metadata.to_json()).await?)
+        table.complete(&open.time, open.action, metadata.to_json()).await?;
+        table.remember(&open.instant().in_state(State::Completed), metadata);
+        Ok(())
     }
 }
 

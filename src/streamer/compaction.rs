@@ -94,9 +94,12 @@ impl Streamer {
         Ok(())
     }
 
-    /// Makes a plan, if one is due. In the way of another writer, or where trying again may help a job that goes on, it is
+    /// Makes a plan behind a commit, if one is due. In the way of another writer, or where trying again may help a job that goes on, it is
     /// put off to the next commit.
     pub(super) async fn plan(&self, compactor: &Compactor) -> Result<Option<InstantTime>> {
+        if self.written_on.as_ref().is_some_and(|timeline| !compactor.may_be_due(timeline)) {
+            return Ok(None);
+        }
         let planned = match compactor.schedule(None).await.map_err(Error::from) {
             Err(e) if is_in_the_way(&e) || (self.config.run.continuous && e.is_retryable()) => {
                 tracing::warn!(code = e.code(), error = %e, "no compaction is planned; tried again behind the next commit");

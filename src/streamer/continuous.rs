@@ -60,7 +60,9 @@ async fn one_shot(streamer: &mut Streamer) -> Result<()> {
 /// Rounds, and the services of their table behind or beside them.
 async fn with_services(streamer: &mut Streamer, stop: &CancellationToken) -> Result<()> {
     let mut services = Services::start(streamer, stop).await?;
-    match rounds(streamer, stop, &mut services).await {
+    let done = rounds(streamer, stop, &mut services).await;
+    streamer.tidied().await;
+    match done {
         Ok(()) => services.end(streamer, false).await,
         Err(e) => {
             if let Err(other) = services.end(streamer, true).await {

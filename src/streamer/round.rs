@@ -30,6 +30,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// An idle job looks at the table and asks the schema provider this often: another writer, or an operator, may have been there.
@@ -98,6 +99,8 @@ pub(super) struct Streamer {
     until: Option<String>,
     /// The first of these rounds.
     pub(super) since: Option<InstantTime>,
+    /// The markers of the last round are being removed.
+    pub(super) tidying: Option<JoinHandle<()>>,
 }
 
 /// How a job is told to end.
@@ -184,6 +187,7 @@ impl Streamer {
             cut: false,
             until: None,
             since: None,
+            tidying: None,
         })
     }
 

@@ -69,7 +69,7 @@ impl Services {
             return Ok(());
         }
         streamer.verdict(self.cleaned().await)?;
-        if let Some(cleaner) = streamer.cleaner(self.cancel.clone()) {
+        if let Some(cleaner) = streamer.due_cleaner(self.cancel.clone()) {
             let metrics = streamer.metrics.clone();
             let cleaning = move || Handle::current().block_on(async { clean(cleaner, &metrics).await });
             self.clean = Some(tokio::task::spawn_blocking(cleaning));

@@ -156,7 +156,11 @@ impl Table {
             let (path, missing) = (self.storage.display(&path), before.file_name());
             return Err(Error::StateMissing { doing: "create", path, missing });
         }
-        match self.storage.create(&path, content).await {
+        let created = match instant.state {
+            State::Inflight => self.storage.create_ahead(&path, content).await,
+            State::Requested | State::Completed => self.storage.create(&path, content).await,
+        };
+        match created {
             Err(storage::Error::AlreadyExists { path, .. }) => Err(Error::InstantExists { path }),
             other => Ok(other?),
         }

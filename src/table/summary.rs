@@ -39,13 +39,18 @@ impl Table {
         if let Some(summary) = known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(summary.clone());
         }
-        let summary = Arc::new(CommitSummary::of(instant.action, self.commit_metadata(instant).await?));
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(key, summary.clone());
+        Ok(self.remember(instant, self.commit_metadata(instant).await?))
+    }
+
+    /// What the instant's file says is known.
+    pub fn remember(&self, instant: &Instant, metadata: CommitMetadata) -> Arc<CommitSummary> {
+        let summary = Arc::new(CommitSummary::of(instant.action, metadata));
+        let mut known = self.summaries.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert((instant.time.clone(), instant.action), summary.clone());
         if known.len() > MOST {
             known.pop_first();
         }
-        Ok(summary)
+        summary
     }
 }
 

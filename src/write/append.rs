@@ -19,12 +19,11 @@ use crate::table::base_file::BlockWriter;
 use crate::table::log_file::{
     AvroContent, BlockHeader, BlockKind, DeleteRecord, LogWriter, OrderingValue, encode_deletes,
 };
-use crate::table::{FileSlice, LogFileName, LogStat, Marker, MarkerType, Markers, WriteStat};
+use crate::table::{FileSlice, LogFileName, LogStat, MarkerType, WriteStat};
 use arrow::array::RecordBatch;
 use changes::Changes;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::runtime::Handle;
 
 mod changes;
 
@@ -231,7 +230,7 @@ impl<'a> AppendHandle<'a> {
         let (run, slice) = (self.run, self.slice);
         let begun = Instant::now();
         let writer = LogWriter::create(&run.context.table.storage, &slice.partition, self.next_name.clone(), |name| {
-            mark(run, slice, name)
+            run.waiting(|| run.mark(slice.path_of(name), MarkerType::Append))
         })?;
         run.ensure_partition(&slice.partition)?;
         let stat = WriteStat {
@@ -247,9 +246,8 @@ impl<'a> AppendHandle<'a> {
         let Some(OpenLog { writer, mut stat, begun }) = self.open.take() else { return Ok(()) };
         self.run.check_cancelled()?;
         let (run, slice) = (self.run, self.slice);
-        let (name, size) = writer
-            .finish(|name| mark(run, slice, name))
-            .map_err(|e: super::Error| e.in_file("finish", &self.display()))?;
+        let finished = run.waiting(|| writer.finish(|name| run.mark(slice.path_of(name), MarkerType::Append)));
+        let (name, size) = finished.map_err(|e: super::Error| e.in_file("finish", &self.display()))?;
         self.log_files.push(name.to_string());
         stat.path = Some(slice.path_of(&name));
         stat.total_write_bytes = size;
@@ -278,12 +276,6 @@ impl<'a> AppendHandle<'a> {
     fn display(&self) -> String {
         self.slice.path_of(&self.next_name)
     }
-}
-
-fn mark(run: &Run, slice: &FileSlice, name: &LogFileName) -> Result<()> {
-    let markers = Markers::new(&run.context.table.storage, &run.context.instant);
-    let marker = Marker { path: slice.path_of(name), marker_type: MarkerType::Append };
-    Ok(Handle::current().block_on(markers.create(&marker))?)
 }
 
 /// The batch in pieces of at most `most` bytes as it lies in memory, which is about what it takes in a block.

@@ -6,7 +6,7 @@
 
 use super::append::{AppendTask, append};
 use super::create::create;
-use super::data_file::Run;
+use super::data_file::{Run, WAITING};
 use super::merge::{MergeTask, merge};
 use super::{Error, Result, WriteContext, WriteStatus};
 use crate::config::{BucketConfig, Operation, WriteConfig};
@@ -258,7 +258,7 @@ impl Plan {
         self.profile.clone()
     }
 
-    /// Writes the files, `workers` at a time, the largest first; statuses in the order of the plan. After the first failure
+    /// Writes the files, `workers` at a time, the largest first, and a few more that wait for storage; statuses in the order of the plan. After the first failure
     /// no file is begun any more.
     pub async fn execute(self, context: Arc<WriteContext>) -> Result<Vec<WriteStatus>> {
         let Plan { batches, tasks, average_record_size, .. } = self;
@@ -267,7 +267,8 @@ impl Plan {
         let run = Arc::new(Run::new(context));
         let mut tasks: Vec<(usize, Task)> = tasks.into_iter().enumerate().collect();
         tasks.sort_by_key(|(_, task)| Reverse(task.weight(average_record_size)));
-        let mut written = pool::run(workers, &run.stop.clone(), tasks, move |(at, task)| {
+        let mut written = pool::run(workers + WAITING, &run.stop.clone(), tasks, move |(at, task)| {
+            let _at_work = run.at_work();
             run.check_cancelled()?;
             let statuses = match task {
                 Task::Create { partition, bucket, rows } => create(run.clone(), &batches, &partition, bucket, &rows)?,

@@ -4,6 +4,7 @@ use super::meta::{META_COLUMN_COUNT, MetaColumns, RECORD_KEY};
 use super::status::WriteStatus;
 use super::{Error, Result, WriteContext};
 use crate::config::ParquetCodec;
+use crate::index::pool::Slots;
 use crate::index::{KeyCache, KeyRecorder};
 use crate::schema::TableSchema;
 use crate::table::base_file::{BloomOptions, Reader, Writer, WriterOptions};
@@ -27,7 +28,11 @@ pub(super) struct Run {
     next_task: AtomicU32,
     partitions: Mutex<HashSet<String>>,
     finished_one: AtomicBool,
+    slots: Slots,
 }
+
+/// Threads besides the workers, for files that wait for storage.
+pub(super) const WAITING: usize = 16;
 
 impl Run {
     pub(super) fn new(context: Arc<WriteContext>) -> Run {
@@ -49,6 +54,7 @@ impl Run {
         };
         Run {
             stop: context.cancel.child_token(),
+            slots: Slots::new(context.config.workers),
             context,
             options,
             file_schema: schema,
@@ -89,6 +95,22 @@ impl Run {
         }
     }
 
+    /// To be held by a pool's thread that is one of more than there are workers, but while it [waits](Run::waiting).
+    pub(super) fn at_work(&self) -> impl Drop + '_ {
+        self.slots.take()
+    }
+
+    /// For storage: another file is worked at meanwhile.
+    pub(super) fn waiting<R>(&self, wait: impl FnOnce() -> R) -> R {
+        self.slots.lend(wait)
+    }
+
+    /// The marker of a data file, which is to be there before it.
+    pub(super) fn mark(&self, path: String, marker_type: MarkerType) -> Result<()> {
+        let markers = Markers::new(&self.context.table.storage, &self.context.instant);
+        Ok(Handle::current().block_on(markers.create(&Marker { path, marker_type }))?)
+    }
+
     pub(super) fn check_cancelled(&self) -> Result<()> {
         if self.stop.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
@@ -97,7 +119,8 @@ impl Run {
         if self.partitions.lock().unwrap_or_else(PoisonError::into_inner).contains(partition) {
             return Ok(());
         }
-        Handle::current().block_on(self.context.table.ensure_partition_metadata(partition, &self.context.instant))?;
+        let table = &self.context.table;
+        self.waiting(|| Handle::current().block_on(table.ensure_partition_metadata(partition, &self.context.instant)))?;
         self.partitions.lock().unwrap_or_else(PoisonError::into_inner).insert(partition.to_string());
         Ok(())
     }
@@ -138,8 +161,7 @@ impl DataFile {
         let name = format!("{file_id}_{}_{}.parquet", run.token(task), context.instant);
         let path = if partition.is_empty() { name.clone() } else { format!("{partition}/{name}") };
         let open = || -> Result<Writer> {
-            let markers = Markers::new(&context.table.storage, &context.instant);
-            Handle::current().block_on(markers.create(&Marker { path: path.clone(), marker_type: kind }))?;
+            run.waiting(|| run.mark(path.clone(), kind))?;
             run.ensure_partition(partition)?;
             Ok(Writer::create(&context.table.storage, &path, &run.options)?)
         };
@@ -278,7 +300,8 @@ impl DataFile {
     pub(super) fn finish(self) -> Result<WriteStatus> {
         let DataFile { run, writer, mut stat, path, begun, keys, .. } = self;
         run.check_cancelled()?;
-        let written = writer.finish().map_err(|e| Error::from(e).in_file("finish", &path))?;
+        let written = writer.seal().and_then(|sealed| run.waiting(|| sealed.publish()));
+        let written = written.map_err(|e| Error::from(e).in_file("finish", &path))?;
         stat.total_write_bytes = written.size;
         stat.file_size_in_bytes = written.size;
         let milliseconds = begun.elapsed().as_millis() as u64;

@@ -10,8 +10,9 @@ pub struct WriteStatus {
     pub stat: WriteStat,
 }
 
-/// Before the commit point: deletes files that have a marker but no status, which a reader that lists folders would take
-/// for part of the instant (table-services.md §1, step 13; `HoodieTable.reconcileAgainstMarkers`, Hudi 0.15).
+/// Before the commit point of an instant that more than one attempt may have written under: deletes files that have a
+/// marker but no status, which a reader that lists folders would take for part of the instant (table-services.md §1, step
+/// 13; `HoodieTable.reconcileAgainstMarkers`, Hudi 0.15). A single attempt has a status for every base file, or fails.
 pub async fn finalize(context: &WriteContext, statuses: &[WriteStatus]) -> Result<()> {
     let markers = Markers::new(&context.table.storage, &context.instant);
     let written: HashSet<&str> = statuses.iter().filter_map(|status| status.stat.path.as_deref()).collect();

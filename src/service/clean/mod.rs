@@ -28,7 +28,7 @@ pub use memory::CleanMemory;
 pub(super) use stored::doomed;
 
 use super::{Result, Writers};
-use crate::config::CleanConfig;
+use crate::config::{CleanConfig, CleanPolicy};
 use crate::observe::CleanReport;
 use crate::table::{Action, CleanPlan, InstantTime, Table, Timeline};
 use bytes::Bytes;
@@ -53,11 +53,22 @@ impl Cleaner {
     /// One step of the service: what others, or we, could not finish is finished, then a plan is made if one is due, and
     /// executed.
     pub async fn clean(&self) -> Result<Vec<CleanReport>> {
-        let mut reports = self.finish(&self.table.timeline().await?).await?;
-        if let Some(planned) = self.plan().await? {
+        let mut timeline = self.table.timeline().await?;
+        let mut reports = self.finish(&timeline).await?;
+        if timeline.pending(Action::Clean).next().is_some() {
+            timeline = self.table.timeline().await?;
+        }
+        if let Some(planned) = self.plan(&timeline).await? {
             reports.extend(self.execute(planned).await?);
         }
         Ok(reports)
+    }
+
+    /// Whether it is worth while to call [`Cleaner::clean`] for the timeline as it is known. Reads nothing.
+    pub fn may_be_due(&self, timeline: &Timeline) -> bool {
+        timeline.pending(Action::Clean).next().is_some()
+            || matches!(self.config.policy, CleanPolicy::KeepLatestFileVersions { .. })
+            || retain::earliest_to_retain(&self.table, self.config.policy, timeline).is_some()
     }
 
     /// What [`Cleaner::clean`] would do now. (Files of pending plans are not looked at.)

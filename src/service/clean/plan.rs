@@ -25,12 +25,11 @@ pub(super) struct Draft {
 
 impl Cleaner {
     /// Makes a plan, if one is due and something is old. From here on it is to be executed.
-    pub(super) async fn plan(&self) -> Result<Option<Job>> {
-        let timeline = self.table.timeline().await?;
-        let Some(draft) = self.draft(&timeline).await? else { return Ok(None) };
+    pub(super) async fn plan(&self, timeline: &Timeline) -> Result<Option<Job>> {
+        let Some(draft) = self.draft(timeline).await? else { return Ok(None) };
         let held = self.writers.locks.lock("plan a clean").await?;
         let planned = match self.writers.are_several() {
-            false => Some(self.write_down(draft, &timeline, &held).await?),
+            false => Some(self.write_down(draft, timeline, &held).await?),
             // What others have done meanwhile counts.
             true => {
                 let timeline = self.table.timeline().await?;

@@ -174,6 +174,11 @@ async fn clean(cleaner: &Cleaner) -> u64 {
     cleaner.clean().await.expect("a clean").iter().map(|report| report.files_deleted).sum()
 }
 
+async fn planned(cleaner: &Cleaner) -> Option<Job> {
+    let timeline = cleaner.table.timeline().await.expect("a timeline");
+    cleaner.plan(&timeline).await.expect("a look")
+}
+
 #[tokio::test]
 async fn where_the_timeline_alone_says_no_nothing_is_read() {
     let fake = Fake::new();
@@ -181,10 +186,12 @@ async fn where_the_timeline_alone_says_no_nothing_is_read() {
         fake.instant(number, Action::Commit, State::Completed, b"this is no commit");
     }
     fake.instant(3, Action::Savepoint, State::Completed, b"this is no savepoint");
+    assert!(!fake.cleaner(COMMITS).may_be_due(&fake.table.timeline().await.expect("a timeline")));
     assert_eq!(fake.cleaner(COMMITS).clean().await.expect("nothing to do"), []);
     // One more, and it would have to look.
     fake.instant(4, Action::Commit, State::Completed, b"this is no commit");
     let mut cleaner = fake.cleaner(COMMITS);
+    assert!(cleaner.may_be_due(&fake.table.timeline().await.expect("a timeline")));
     cleaner.memory.looked(memory::Look {
         earliest: InstantTime::parse(&time(1)),
         writes: Default::default(),
@@ -465,7 +472,7 @@ async fn what_comes_to_stand_between_a_plan_and_its_first_file_counts() {
             fake.commit(number, &["p/a"]);
         }
         let cleaner = fake.cleaner(VERSIONS);
-        let job = cleaner.plan().await.expect(what).expect("two are old");
+        let job = planned(&cleaner).await.expect("two are old");
         meanwhile(&fake);
         let report = cleaner.execute(job).await.expect(what).expect("done by us");
         assert_eq!(
@@ -494,7 +501,7 @@ async fn a_clean_waits_for_a_restore() {
         fake.commit(number, &["p/a"]);
     }
     let cleaner = fake.cleaner(VERSIONS);
-    let job = cleaner.plan().await.expect("a look").expect("two are old");
+    let job = planned(&cleaner).await.expect("two are old");
     let restore = fake.instant(5, Action::Restore, State::Requested, b"");
     let Err(error) = cleaner.execute(job).await else { panic!("a restore is pending") };
     assert!(matches!(error, Error::Table(crate::table::Error::RestorePending { .. })), "{error}");
@@ -510,5 +517,5 @@ async fn no_plan_counts_on_a_write_that_is_about_to_be_taken_back() {
         fake.commit(number, &["p/a"]);
     }
     fake.rollback_requested(3, &fake.commit_of(2));
-    assert!(fake.cleaner(VERSIONS).plan().await.expect("a look").is_none());
+    assert!(planned(&fake.cleaner(VERSIONS)).await.is_none());
 }

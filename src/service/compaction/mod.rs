@@ -27,7 +27,7 @@ use crate::index::KeyCache;
 use crate::observe::CompactionReport;
 use crate::record::MergeRule;
 use crate::service::Writers;
-use crate::table::{Action, Instant, InstantTime, Table};
+use crate::table::{Action, Instant, InstantTime, Table, Timeline};
 use crate::write::WriteStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -60,6 +60,11 @@ impl Compactor {
     pub async fn pending(&self) -> super::Result<Vec<InstantTime>> {
         let timeline = self.table.timeline().await?;
         Ok(timeline.pending(Action::Compaction).map(|instant| instant.time.clone()).collect())
+    }
+
+    /// Whether it is worth while to call [`Compactor::schedule`] for the timeline as it is known. Reads nothing.
+    pub fn may_be_due(&self, timeline: &Timeline) -> bool {
+        trigger::is_due(&self.config.trigger, timeline, &self.table.instant_at(chrono::Utc::now()))
     }
 }
 

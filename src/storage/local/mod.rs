@@ -1,8 +1,8 @@
 //! A folder of this machine.
 //!
 //! A file is written beside its target, as `name#1`, `name#2`, …, and gets its name when it is complete: by `rename(2)`
-//! where it replaces, by `link(2)` where it must not. With `fsync` a power cut undoes no file that a call has finished, and
-//! nothing that came before it (`durable.rs`).
+//! where it replaces, by `link(2)` where it must not. With `fsync` a power cut undoes no file that a call has finished but
+//! data that nothing speaks of yet, and nothing that came before it (`durable.rs`).
 
 mod durable;
 mod list;
@@ -23,7 +23,7 @@ use bytes::Bytes;
 use super::backend::{Backend, Draft, Outcome};
 use super::error::Cause;
 use super::{Listing, Version};
-use durable::Durability;
+use durable::{Durability, Kind};
 use upload::Staged;
 
 const NO_VERSIONS: Cause = Cause::Unsupported("local disks do not keep versions of a new file: use an object store");
@@ -56,10 +56,16 @@ impl Disk {
         Ok(worked.unwrap_or_else(|e| Err(io::Error::other(e)))?)
     }
 
-    async fn write(&self, path: &str, bytes: Bytes, name: fn(&mut Staged, &Path) -> io::Result<()>) -> Outcome<()> {
+    async fn write(
+        &self,
+        path: &str,
+        bytes: Bytes,
+        kind: Kind,
+        name: fn(&mut Staged, &Path) -> io::Result<()>,
+    ) -> Outcome<()> {
         let durability = Arc::clone(&self.durability);
         self.with(path, move |path| {
-            let mut staged = Staged::begin(path, durability)?;
+            let mut staged = Staged::begin(path, kind, durability)?;
             staged.write_all(&bytes)?;
             name(&mut staged, path)
         })
@@ -101,12 +107,16 @@ impl Backend for Disk {
     }
 
     async fn put(&self, path: &str, bytes: Bytes) -> Outcome<()> {
-        self.write(path, bytes, Staged::rename).await
+        self.write(path, bytes, Kind::Record, Staged::rename).await
     }
 
     /// Needs hard links (all usual Linux file systems have them; exFAT and some FUSE mounts don't).
     async fn create(&self, path: &str, bytes: Bytes) -> Outcome<()> {
-        self.write(path, bytes, Staged::link).await
+        self.write(path, bytes, Kind::Record, Staged::link).await
+    }
+
+    async fn create_ahead(&self, path: &str, bytes: Bytes) -> Outcome<()> {
+        self.write(path, bytes, Kind::Ahead, Staged::link).await
     }
 
     async fn create_versioned(&self, _: &str, _: Bytes) -> Outcome<Version> {
@@ -116,7 +126,7 @@ impl Backend for Disk {
     async fn replace_if(&self, path: &str, bytes: Bytes, expected: &Version) -> Outcome<Version> {
         let (durability, expected) = (Arc::clone(&self.durability), expected.clone());
         let replaced = self.with(path, move |path| {
-            let mut staged = Staged::begin(path, durability)?;
+            let mut staged = Staged::begin(path, Kind::Record, durability)?;
             staged.write_all(&bytes)?;
             // Those who replace take turns; the kernel ends the turn of one that dies.
             let folder = File::open(path.parent().unwrap_or(path))?;
@@ -192,14 +202,14 @@ impl Backend for Disk {
 
     fn upload(&self, path: &str, _exclusive: bool) -> Outcome<Box<dyn Draft>> {
         let target = self.at(path);
-        let staged = Staged::begin(&target, Arc::clone(&self.durability))?;
+        let staged = Staged::begin(&target, Kind::Data, Arc::clone(&self.durability))?;
         Ok(Box::new(upload::LocalDraft { staged, target, root: self.root.clone() }))
     }
 
     async fn leave_half(&self, path: &str, bytes: &[u8]) {
         let (durability, bytes) = (Arc::clone(&self.durability), bytes.to_vec());
         let left = self.with(path, move |path| {
-            let mut staged = Staged::begin(path, durability)?;
+            let mut staged = Staged::begin(path, Kind::Record, durability)?;
             staged.write_all(&bytes[..bytes.len() / 2])?;
             staged.abandon();
             Ok(())

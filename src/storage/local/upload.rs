@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::durable::Durability;
+use super::durable::{Durability, Kind};
 use super::{is_missing, remove_checksum};
 use crate::storage::backend::{Draft, Outcome};
 use crate::storage::is_staged;
@@ -20,6 +20,7 @@ pub(super) struct Staged {
     file: File,
     path: PathBuf,
     size: u64,
+    kind: Kind,
     durability: Arc<Durability>,
     /// There is nothing to be removed.
     gone: bool,
@@ -35,13 +36,13 @@ impl Drop for Staged {
 
 impl Staged {
     /// Takes the first free name, and makes folders as needed.
-    pub fn begin(target: &Path, durability: Arc<Durability>) -> io::Result<Staged> {
+    pub fn begin(target: &Path, kind: Kind, durability: Arc<Durability>) -> io::Result<Staged> {
         let mut n = 1;
         let mut folders_made = false;
         loop {
             let path = staged_name(target, n);
             match File::create_new(&path) {
-                Ok(file) => return Ok(Staged { file, path, size: 0, durability, gone: false }),
+                Ok(file) => return Ok(Staged { file, path, size: 0, kind, durability, gone: false }),
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => n += 1,
                 Err(e) if e.kind() == ErrorKind::NotFound && !folders_made => {
                     folders_made = true;
@@ -59,24 +60,24 @@ impl Staged {
 
     /// Replaces what is at `target`.
     pub fn rename(&mut self, target: &Path) -> io::Result<()> {
-        self.durability.before_name(&self.file, self.size == 0)?;
+        self.durability.before_name(&self.file, self.kind, self.size == 0)?;
         remove_checksum(target);
         fs::rename(&self.path, target)?;
         // From now on its old name may be another's.
         self.gone = true;
-        self.durability.after_name(target, self.size == 0)
+        self.durability.after_name(target, self.kind, self.size == 0)
     }
 
     /// Fails if there is something at `target`; another can be tried then.
     pub fn link(&mut self, target: &Path) -> io::Result<()> {
-        self.durability.before_name(&self.file, self.size == 0)?;
+        self.durability.before_name(&self.file, self.kind, self.size == 0)?;
         match fs::hard_link(&self.path, target) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists && self.is_at(target) => {}
             linked => linked?,
         }
         let _ = fs::remove_file(&self.path);
         self.gone = true;
-        self.durability.after_name(target, self.size == 0)
+        self.durability.after_name(target, self.kind, self.size == 0)
     }
 
     /// Whether that is this very file. NFS may do what it is asked, lose the answer, and refuse to do it again.

@@ -26,7 +26,7 @@ pub use copy::RowGroup;
 pub use error::Error;
 pub use key_range::KeyRange;
 pub use reader::Reader;
-pub use writer::{BlockWriter, Writer};
+pub use writer::{BlockWriter, Sealed, Writer};
 
 use super::Result;
 

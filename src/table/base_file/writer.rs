@@ -128,7 +128,8 @@ impl Writer {
         self.rows.flush()
     }
 
-    pub fn finish(self) -> Result<Written> {
+    /// Encodes what is left; the rest is up to the disk.
+    pub fn seal(self) -> Result<Sealed> {
         let bloom = self.bloom.finish();
         let mut footer = vec![(FOOTER_BLOOM, bloom.serialize())];
         if bloom.is_dynamic() {
@@ -137,8 +138,25 @@ impl Writer {
         if let Some((min, max)) = self.range.into_inner() {
             footer.extend([(FOOTER_MIN_KEY, min), (FOOTER_MAX_KEY, max)]);
         }
-        let upload = self.rows.end(footer)?;
-        Ok(Written { size: upload.finish()?, rows: self.count })
+        Ok(Sealed { upload: self.rows.end(footer)?, rows: self.count })
+    }
+
+    /// Both at once.
+    pub fn finish(self) -> Result<Written> {
+        self.seal()?.publish()
+    }
+}
+
+/// A base file that is complete, and that nobody sees yet. Dropped, it leaves nothing.
+#[derive(Debug)]
+pub struct Sealed {
+    upload: Upload,
+    rows: u64,
+}
+
+impl Sealed {
+    pub fn publish(self) -> Result<Written> {
+        Ok(Written { size: self.upload.finish()?, rows: self.rows })
     }
 }
 
