@@ -12,6 +12,10 @@ use tokio_util::sync::CancellationToken;
 pub(super) const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 pub(super) const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
+/// How soon a job looks again after its first round without new data; then after twice the time, up to what the source asks
+/// for. What follows a commit closely does not wait for long, and an idle job costs nothing.
+const SOON: Duration = Duration::from_millis(10);
+
 /// Rounds of a one-shot job that plans made elsewhere may undo, one after the other.
 const OVERTAKEN_TRIES: u32 = 4;
 
@@ -122,6 +126,10 @@ async fn rounds(streamer: &mut Streamer, stop: &CancellationToken, services: &mu
     let most_failures = streamer.config().run.failures_to_give_up;
     let (mut idle_rounds, mut failures) = (0, 0);
     let mut backoff = FIRST_BACKOFF;
+    let seldom = streamer.source.idle_wait();
+    // Where rounds are counted, each stands for a time.
+    let soon = if idle_limit.is_some() { seldom } else { SOON.min(seldom) };
+    let mut idle_wait = soon;
     while !stop.is_cancelled() {
         services.hold_back(&streamer.metrics, stop).await?;
         if stop.is_cancelled() {
@@ -132,6 +140,7 @@ async fn rounds(streamer: &mut Streamer, stop: &CancellationToken, services: &mu
             Ok(Outcome::Committed) => {
                 services.committed(streamer).await?;
                 (idle_rounds, failures, backoff) = (0, 0, FIRST_BACKOFF);
+                idle_wait = soon;
                 // What waits already need not wait for the interval.
                 if streamer.cut { Duration::ZERO } else { least.saturating_sub(started.elapsed()) }
             }
@@ -143,7 +152,9 @@ async fn rounds(streamer: &mut Streamer, stop: &CancellationToken, services: &mu
                     return Ok(());
                 }
                 // Hudi polls an idle source in a hot loop.
-                interval.max(streamer.source.idle_wait()).saturating_sub(started.elapsed())
+                let wait = interval.max(idle_wait).saturating_sub(started.elapsed());
+                idle_wait = (idle_wait * 2).min(seldom);
+                wait
             }
             Err(Error::Interrupted) => break,
             Err(e) if e.is_retryable() && most_failures.is_none_or(|most| failures + 1 < most) => {
