@@ -21,33 +21,35 @@ use parquet::file::writer::SerializedRowGroupWriter;
 
 use super::page_header::PageHeader;
 
-/// Of libdeflate's 12: files are as small by it as by zlib's 6 (limits.md (c)).
+/// Of libdeflate's 12. Measured on 106,000 trips of 17 columns, ns of CPU a row with the encoding, and MB: level 1 takes
+/// 1,970 and 8.05, level 2 2,760 and 7.72, level 6 3,460 and 7.54; zlib-rs at 3 takes 2,800 and 7.98, at 6 3,600 and 7.90.
 const LEVEL: i32 = 1;
 
 /// Gives each column writer of a row group a [`GzipChunk`] for its pages.
 #[derive(Debug, Default)]
 pub(super) struct GzipChunks {
-    /// Of the row group that is being opened, in the order of the columns.
-    opened: Mutex<Vec<GzipChunk>>,
+    /// Given so far, in the order of the columns.
+    given: Mutex<Vec<GzipChunk>>,
 }
 
 impl GzipChunks {
-    /// `factory` must have these as its page store factory.
+    /// The column writers of a row group, which must not compress themselves.
     pub(super) fn open(
-        &self,
-        factory: &ArrowRowGroupWriterFactory,
+        factory: ArrowRowGroupWriterFactory,
         row_group: usize,
     ) -> Result<Vec<(ArrowColumnWriter, GzipChunk)>> {
+        let chunks = Arc::new(GzipChunks::default());
+        let factory = factory.with_page_store_factory(Arc::clone(&chunks) as _);
         let writers = factory.create_column_writers(row_group)?;
-        let chunks = std::mem::take(&mut *lock(&self.opened));
-        Ok(writers.into_iter().zip(chunks).collect())
+        let given = std::mem::take(&mut *lock(&chunks.given));
+        Ok(writers.into_iter().zip(given).collect())
     }
 }
 
 impl PageStoreFactory for GzipChunks {
     fn create(&self, _: &PageStoreArgs<'_>) -> Result<Box<dyn PageStore>> {
         let chunk = GzipChunk::default();
-        lock(&self.opened).push(chunk.clone());
+        lock(&self.given).push(chunk.clone());
         Ok(Box::new(chunk))
     }
 }

@@ -6,6 +6,7 @@
 
 mod bloom;
 mod copy;
+mod cores;
 mod error;
 mod gzip;
 mod key_range;
@@ -15,6 +16,7 @@ mod parquet_schema;
 mod reader;
 mod row_group;
 mod rows;
+mod sample;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -5,8 +5,10 @@ use std::iter::repeat_n;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::{Schema, SchemaRef};
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowLeafColumn, ArrowRowGroupWriterFactory, compute_leaves};
+use arrow::datatypes::Schema;
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowLeafColumn, ArrowRowGroupWriterFactory, compute_leaves,
+};
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::KeyValue;
@@ -14,10 +16,11 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
+use super::cores::Writing;
 use super::gzip::{GzipChunk, GzipChunks};
 use super::{
     COMMIT_SEQNO, Error, FILE_NAME, FOOTER_AVRO_SCHEMA, FOOTER_MODEL, RECORD_KEY, Reader, Result, WriterOptions,
-    parquet_schema,
+    parquet_schema, sample,
 };
 
 /// Bytes that go to the file at a time.
@@ -26,44 +29,25 @@ const PIECE: usize = 64 << 10;
 /// Rows whose file name is encoded at a time.
 const NAMES: usize = 8192;
 
+/// Rows that are encoded sooner than a thread begins.
+const FEW: usize = 1000;
+
 pub(super) struct Rows<W: Write + Send> {
     file: SerializedFileWriter<BufWriter<W>>,
-    columns: ArrowRowGroupWriterFactory,
-    /// If the columns are gzipped.
-    gzip: Option<Arc<GzipChunks>>,
     /// The row group that is being written: has rows, and room for more.
     open: Option<RowGroup>,
-    block_size: usize,
-    schema: SchemaRef,
-    avro_schema: String,
+    options: WriterOptions,
+    writing: Writing,
     pub(super) display: String,
 }
 
 impl<W: Write + Send> Rows<W> {
     pub(super) fn begin(to: W, display: String, options: &WriterOptions) -> Result<Rows<W>> {
         let failed = |e: ParquetError| write_error(&display, &e);
-        let schema = parquet_schema::of_arrow(&options.schema).map_err(failed)?;
-        let file = SerializedFileWriter::new(
-            BufWriter::with_capacity(PIECE, to),
-            schema.root_schema_ptr(),
-            Arc::new(properties(options)),
-        );
-        let file = file.map_err(failed)?;
-        let mut columns = ArrowRowGroupWriterFactory::new(&file, Arc::clone(&options.schema));
-        let gzip = matches!(options.compression, Compression::GZIP(_)).then(Arc::<GzipChunks>::default);
-        if let Some(gzip) = &gzip {
-            columns = columns.with_page_store_factory(Arc::clone(gzip) as _);
-        }
-        Ok(Rows {
-            file,
-            columns,
-            gzip,
-            open: None,
-            block_size: bytes(options.block_size),
-            schema: Arc::clone(&options.schema),
-            avro_schema: options.avro_schema.clone(),
-            display,
-        })
+        let schema = parquet_schema::of_arrow(&options.schema).map_err(failed)?.root_schema_ptr();
+        let to = BufWriter::with_capacity(PIECE, to);
+        let file = SerializedFileWriter::new(to, schema, Arc::new(properties(options, &[]))).map_err(failed)?;
+        Ok(Rows { file, open: None, options: options.clone(), writing: Writing::begin(), display })
     }
 
     /// A batch that has passed [`Rows::check`].
@@ -72,19 +56,23 @@ impl<W: Write + Send> Rows<W> {
     }
 
     fn add(&mut self, batch: &RecordBatch) -> ParquetResult<()> {
+        let block_size = bytes(self.options.block_size);
         let mut start = 0;
         while start < batch.num_rows() {
             let open = match &mut self.open {
                 Some(open) => open,
                 none => {
-                    let number = self.file.flushed_row_groups().len();
-                    none.insert(RowGroup::begin(&self.columns, self.gzip.as_deref(), number)?)
+                    let unique = match self.options.dictionary_enabled {
+                        true => sample::unique_columns(&self.options.schema, batch),
+                        false => Vec::new(),
+                    };
+                    none.insert(RowGroup::begin(&self.file, &self.options, &unique)?)
                 }
             };
-            let count = open.room(self.block_size).min(batch.num_rows() - start);
-            open.add(&self.schema, &batch.slice(start, count))?;
+            let count = open.room(block_size).min(batch.num_rows() - start);
+            open.add(&self.writing, &self.options.schema, &batch.slice(start, count))?;
             start += count;
-            if open.room(self.block_size) == 0 {
+            if open.room(block_size) == 0 {
                 self.end_row_group()?;
             }
         }
@@ -94,11 +82,13 @@ impl<W: Write + Send> Rows<W> {
     /// parquet-rs takes columns by position and writes a null in a required column as a zero.
     pub(super) fn check(&self, batch: &RecordBatch) -> Result<()> {
         let refuse = |cause: String| Err(Error::Write { path: self.display.clone(), cause }.into());
-        if batch.num_columns() != self.schema.fields().len() {
-            let (got, want) = (batch.num_columns(), self.schema.fields().len());
+        if batch.num_columns() != self.options.schema.fields().len() {
+            let (got, want) = (batch.num_columns(), self.options.schema.fields().len());
             return refuse(format!("a batch of {got} columns for a file of {want}"));
         }
-        for ((want, got), column) in self.schema.fields().iter().zip(batch.schema_ref().fields()).zip(batch.columns()) {
+        for ((want, got), column) in
+            self.options.schema.fields().iter().zip(batch.schema_ref().fields()).zip(batch.columns())
+        {
             if want.name() != got.name() || !want.data_type().equals_datatype(column.data_type()) {
                 return refuse(format!("column {got} does not fit the file's column {want}"));
             }
@@ -126,8 +116,9 @@ impl<W: Write + Send> Rows<W> {
 
     fn end_row_group(&mut self) -> ParquetResult<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
+        let columns = open.close(&self.writing)?;
         let mut row_group = self.file.next_row_group()?;
-        for column in open.columns {
+        for column in columns {
             column.append(&mut row_group)?;
         }
         row_group.close()?;
@@ -157,14 +148,13 @@ impl<W: Write + Send> Rows<W> {
     }
 
     /// The column `_hoodie_file_name` of a row group, and which one it is.
-    fn file_name_column(&self, file_name: &str, rows: u64) -> ParquetResult<(usize, Column)> {
+    fn file_name_column(&self, file_name: &str, rows: u64) -> ParquetResult<(usize, Encoded)> {
         let missing = || ParquetError::General(format!("there is no column {FILE_NAME}"));
         let mut paths = self.parquet_schema().columns().iter().map(|column| column.path().parts());
         let at = paths.position(|path| path == [FILE_NAME]).ok_or_else(missing)?;
-        let number = self.file.flushed_row_groups().len();
-        let columns = RowGroup::begin(&self.columns, self.gzip.as_deref(), number)?.columns;
+        let columns = RowGroup::begin(&self.file, &self.options, &[])?.columns;
         let mut column = columns.into_iter().nth(at).ok_or_else(missing)?;
-        let (_, field) = self.schema.column_with_name(FILE_NAME).ok_or_else(missing)?;
+        let (_, field) = self.options.schema.column_with_name(FILE_NAME).ok_or_else(missing)?;
         let mut left = usize::try_from(rows).unwrap_or(usize::MAX);
         let names: ArrayRef = Arc::new(StringArray::from_iter_values(repeat_n(file_name, left.min(NAMES))));
         while left > 0 {
@@ -174,13 +164,13 @@ impl<W: Write + Send> Rows<W> {
             }
             left -= count;
         }
-        Ok((at, column))
+        Ok((at, column.close()?))
     }
 
     /// `footer`: what the footer says besides the schema.
     pub(super) fn end(mut self, footer: Vec<(&str, String)>) -> Result<W> {
         self.flush()?;
-        let of_rows = [(FOOTER_AVRO_SCHEMA, self.avro_schema), (FOOTER_MODEL, "avro".to_owned())];
+        let of_rows = [(FOOTER_AVRO_SCHEMA, self.options.avro_schema), (FOOTER_MODEL, "avro".to_owned())];
         for (key, value) in footer.into_iter().chain(of_rows) {
             self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
         }
@@ -200,35 +190,63 @@ struct Column {
     gzipped: Option<GzipChunk>,
 }
 
+/// A column chunk that goes to the file next.
+struct Encoded {
+    chunk: ArrowColumnChunk,
+    gzipped: Option<GzipChunk>,
+}
+
 impl RowGroup {
-    fn begin(
-        columns: &ArrowRowGroupWriterFactory,
-        gzip: Option<&GzipChunks>,
-        number: usize,
+    /// `unique`: columns that get no dictionary.
+    fn begin<W: Write + Send>(
+        file: &SerializedFileWriter<W>,
+        options: &WriterOptions,
+        unique: &[ColumnPath],
     ) -> ParquetResult<RowGroup> {
-        let columns = match gzip {
-            Some(gzip) => {
-                let columns = gzip.open(columns, number)?.into_iter();
+        // Properties are a file's in parquet-rs. These are only of the row group: of a file that is nowhere.
+        let nowhere = SerializedFileWriter::new(
+            std::io::sink(),
+            file.schema_descr().root_schema_ptr(),
+            Arc::new(properties(options, unique)),
+        )?;
+        let factory = ArrowRowGroupWriterFactory::new(&nowhere, Arc::clone(&options.schema));
+        let number = file.flushed_row_groups().len();
+        let columns = match options.compression {
+            Compression::GZIP(_) => {
+                let columns = GzipChunks::open(factory, number)?.into_iter();
                 columns.map(|(writer, gzipped)| Column { writer, gzipped: Some(gzipped) }).collect()
             }
-            None => {
-                let writers = columns.create_column_writers(number)?.into_iter();
+            _ => {
+                let writers = factory.create_column_writers(number)?.into_iter();
                 writers.map(|writer| Column { writer, gzipped: None }).collect()
             }
         };
         Ok(RowGroup { columns, rows: 0 })
     }
 
-    fn add(&mut self, schema: &Schema, batch: &RecordBatch) -> ParquetResult<()> {
-        let mut columns = self.columns.iter_mut();
-        for (field, array) in schema.fields().iter().zip(batch.columns()) {
-            let leaves: Vec<ArrowLeafColumn> = compute_leaves(field, array)?;
-            for (leaf, column) in leaves.iter().zip(&mut columns) {
-                column.writer.write(leaf)?;
-            }
+    fn add(&mut self, writing: &Writing, schema: &Schema, batch: &RecordBatch) -> ParquetResult<()> {
+        let leaves = schema.fields().iter().zip(batch.columns()).map(|(field, array)| compute_leaves(field, array));
+        let leaves: Vec<Vec<ArrowLeafColumn>> = leaves.collect::<ParquetResult<_>>()?;
+        let write = |(column, leaf): (&mut Column, ArrowLeafColumn)| column.writer.write(&leaf);
+        let mut tasks = self.columns.iter_mut().zip(leaves.into_iter().flatten());
+        match batch.num_rows() < FEW {
+            true => tasks.try_for_each(write)?,
+            false => writing.each(tasks.collect(), write)?,
         }
         self.rows += batch.num_rows();
         Ok(())
+    }
+
+    fn close(self, writing: &Writing) -> ParquetResult<Vec<Encoded>> {
+        if self.rows < FEW {
+            return self.columns.into_iter().map(Column::close).collect();
+        }
+        let mut closed: Vec<_> = self.columns.iter().map(|_| None).collect();
+        writing.each(self.columns.into_iter().zip(&mut closed).collect(), |(column, closed)| {
+            *closed = Some(column.close()?);
+            Ok(())
+        })?;
+        Ok(closed.into_iter().flatten().collect())
     }
 
     /// How many rows still fit, by the average size of those within; any number in an empty one.
@@ -251,12 +269,8 @@ impl RowGroup {
 }
 
 impl Column {
-    fn append<W: Write + Send>(self, row_group: &mut SerializedRowGroupWriter<'_, W>) -> ParquetResult<()> {
-        let chunk = self.writer.close()?;
-        match self.gzipped {
-            Some(gzipped) => gzipped.append(chunk, row_group),
-            None => chunk.append_to_row_group(row_group),
-        }
+    fn close(self) -> ParquetResult<Encoded> {
+        Ok(Encoded { chunk: self.writer.close()?, gzipped: self.gzipped })
     }
 
     fn size(&self) -> usize {
@@ -265,11 +279,20 @@ impl Column {
     }
 }
 
+impl Encoded {
+    fn append<W: Write + Send>(self, row_group: &mut SerializedRowGroupWriter<'_, W>) -> ParquetResult<()> {
+        match self.gzipped {
+            Some(gzipped) => gzipped.append(self.chunk, row_group),
+            None => self.chunk.append_to_row_group(row_group),
+        }
+    }
+}
+
 fn bytes(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX).max(1)
 }
 
-fn properties(options: &WriterOptions) -> WriterProperties {
+fn properties(options: &WriterOptions, unique: &[ColumnPath]) -> WriterProperties {
     let encoder_compresses = match options.compression {
         Compression::GZIP(_) => Compression::UNCOMPRESSED,
         other => other,
@@ -285,10 +308,10 @@ fn properties(options: &WriterOptions) -> WriterProperties {
         // Of no use without a column index.
         .set_offset_index_disabled(true)
         .set_coerce_types(true);
-    // No value of these comes twice in a file: a dictionary would be filled and thrown away (limits.md (c): 16–29 % of
-    // the time).
-    for unique in [RECORD_KEY, COMMIT_SEQNO] {
-        properties = properties.set_column_dictionary_enabled(ColumnPath::from(unique), false);
+    // No value of these comes twice: a dictionary would be filled and thrown away (limits.md (c): 16–29 % of the time).
+    let unique = unique.iter().cloned().chain([RECORD_KEY, COMMIT_SEQNO].map(ColumnPath::from));
+    for column in unique {
+        properties = properties.set_column_dictionary_enabled(column, false);
     }
     properties.build()
 }
