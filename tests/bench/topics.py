@@ -76,7 +76,7 @@ def sustained(a, broker):
     folder = common.trips(a.work, a.rows)
     name = topic(broker, f"ours-{os.getpid()}", 4)
     rows = fill(broker, name, sorted(glob.glob(os.path.join(folder, "base-*.json")))[:4])
-    cut = lambda commits: {"hoodie.streamer.kafka.source.maxEvents": rows // commits, "hoodie.streamer.source.kafka.round.max.bytes": 0}
+    cut = lambda commits: {"hoodie.streamer.kafka.source.maxEvents": rows // commits, "hoodie.streamer.round.max.bytes": 0}
     ours = {str(n): common.compact([until_the_end(a, broker, name, **cut(n)) for _ in range(a.runs)]) for n in (1, 10)}
     assert all(len(took["rounds"]) == int(n) for n, took in ours.items()), ours
     floor = common.compact([common.measure([a.floor, "consume", broker, name, str(rows)]) for _ in range(a.runs)])
