@@ -317,8 +317,12 @@ fn a_running_job_archives_and_goes_on() {
         }
         running.signal("TERM");
         running.finish().ok().says(&["instants archived"]);
-        assert!(job.table.writes().len() <= 4, "{table_type}: {:?}", job.table.writes());
+        // A plan that the job was stopped before holds some back, and hides logs from hudi-rs.
+        assert!(job.table.writes().len() <= 6, "{table_type}: {:?}", job.table.writes());
         assert_eq!(job.table.checkpoint(), job.position(), "{table_type}");
+        if table_type == "MERGE_ON_READ" {
+            job.compact("execute").run().ok();
+        }
         if peers_enabled() {
             job.check();
             oracle(SPARK_0_15).validate(job.table.str(), false);

@@ -140,6 +140,11 @@ fn expected(
 pub(super) fn check(table: &Table, topic: &Topic, sent: &Sent, keyed: bool, lost: &HashSet<(usize, usize)>) {
     let want = expected(table, topic, sent, keyed, lost);
     for reader in [SPARK_0_15, HUDI_RS] {
+        // A job may end while a compaction waits, and hudi-rs does not see the logs of such a group.
+        assert_eq!(table.pending(), table.pending_compactions());
+        if matches!(reader, HUDI_RS) && !table.pending_compactions().is_empty() {
+            Streamer::bare().after(&["compact"]).flag("--target-base-path", &table.path).run().ok();
+        }
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let shown = |row: &Row| ["id", "ts", "v", "_hoodie_commit_time"].map(|c| text(&row[c])).join(" ");
         let rows = oracle(reader).read(table.str());
@@ -150,8 +155,7 @@ pub(super) fn check(table: &Table, topic: &Topic, sent: &Sent, keyed: bool, lost
         assert!(missing.0 + strange.0 == 0, "{reader:?}: missing {missing:?}, strange {strange:?}");
         assert_eq!(rows.len(), want.len(), "{reader:?}: rows are there twice");
     }
-    // A job may end while a compaction waits.
-    assert_eq!(table.pending(), table.pending_compactions());
+    assert_eq!(table.pending(), Vec::<String>::new());
     let markers: Vec<String> = table.files().into_iter().filter(|f| f.starts_with(".hoodie/.temp/")).collect();
     assert_eq!(markers, Vec::<String>::new());
     // Of log files those of failed writes stay, and are of no account.
