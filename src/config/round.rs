@@ -17,7 +17,10 @@ pub struct RoundConfig {
 /// the rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryConfig {
-    /// Rows of a round, or of all sorts of a bulk insert, or of a transformer's sorts, joins and groups.
+    /// Rows of a round, which are held beside the input that they are decoded from and the files that they go to (measured:
+    /// 2,000,000 trips upserted into a new table peak at 450 MB with 128 MiB of it, at 670 with 256).
+    pub round: usize,
+    /// Rows of all sorts of a bulk insert, or of a transformer's sorts, joins and groups.
     pub rows: usize,
     /// Row groups of open files.
     pub open_files: usize,
@@ -27,6 +30,6 @@ pub struct MemoryConfig {
 
 impl MemoryConfig {
     pub fn of(bytes: usize) -> MemoryConfig {
-        MemoryConfig { rows: bytes / 2, open_files: bytes / 4, merge: bytes / 4 }
+        MemoryConfig { round: bytes / 4, rows: bytes / 2, open_files: bytes / 4, merge: bytes / 4 }
     }
 }

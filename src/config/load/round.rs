@@ -27,7 +27,7 @@ impl Loader<'_> {
         let whole = !continuous && (limited || cuts.forgets || only_looks);
         RoundConfig {
             input: (bytes > 0 && !(only_looks || cuts.forgets)).then_some(bytes),
-            held: (!given && !cuts.streams && !whole).then_some(memory.rows as u64),
+            held: (!given && !cuts.streams && !whole).then_some(memory.round as u64),
             time,
         }
     }
