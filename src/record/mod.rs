@@ -11,7 +11,7 @@ mod precombine;
 mod refuse;
 
 pub use field::ordering_column;
-pub use keygen::{KeyGenerator, RecordOptions, nested_clash};
+pub use keygen::{KeyGenerator, RecordOptions, has_delete_flag, nested_clash};
 pub use merge::MergeRule;
 pub use precombine::{Deduplicated, hash_key, precombine};
 pub use refuse::{Refuse, Refused};

@@ -34,6 +34,7 @@ pub(super) trait Backend: std::fmt::Debug + Send + Sync {
     async fn create_ahead(&self, path: &str, bytes: Bytes) -> Outcome<()> {
         self.create(path, bytes).await
     }
+
     /// As [`Backend::create`], and which content the file has now.
     async fn create_versioned(&self, path: &str, bytes: Bytes) -> Outcome<Version>;
 

@@ -94,8 +94,8 @@ impl Streamer {
         Ok(())
     }
 
-    /// Makes a plan behind a commit, if one is due. In the way of another writer, or where trying again may help a job that goes on, it is
-    /// put off to the next commit.
+    /// Makes a plan behind a commit, if one is due. In the way of another writer, or where trying again may help a job that
+    /// goes on, it is put off to the next commit.
     pub(super) async fn plan(&self, compactor: &Compactor) -> Result<Option<InstantTime>> {
         if self.written_on.as_ref().is_some_and(|timeline| !compactor.may_be_due(timeline)) {
             return Ok(None);

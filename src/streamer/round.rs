@@ -16,7 +16,7 @@ use super::{Error, Result, checkpoint, open, quarantine, undo};
 use crate::config::{BadRecordPolicy, Operation, StreamerConfig, TableType, mask_urls};
 use crate::index::{KeyCache, Tagged};
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
-use crate::record::{KeyGenerator, MergeRule};
+use crate::record::{self, KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
 use crate::service::{self, CleanMemory, Looked, OpenWrite, Writers};
 use crate::source::{self, Batches, Fetch, FetchRequest, Rejects, Source, hidden_columns};
@@ -420,7 +420,9 @@ impl Streamer {
         };
         let mut fetch = self.fetch_as_asked(&request).await?;
         if let (Some(batches), Some(rest), false) = (&fetch.batches, &fetch.rest, self.config.run.continuous) {
-            if self.transform(batches).await?.is_row_wise() {
+            let transformed = self.transform(batches).await?;
+            // What one part deletes an older row of a later one would bring back.
+            if transformed.is_row_wise() && !record::has_delete_flag(&transformed.schema) {
                 if self.until.is_none() {
                     tracing::info!(
                         bytes = request.bytes,

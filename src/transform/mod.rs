@@ -77,8 +77,9 @@ impl Transformed {
     }
 }
 
-/// The chain over the batches of one fetch; what sorts, joins and groups hold beyond `memory` bytes they spill. Without steps: the batches as they are, a partition a piece, positions
-/// included. With steps rows have no positions: SQL may join, group and drop them.
+/// The chain over the batches of one fetch; what sorts, joins and groups hold beyond `memory` bytes they spill. Without
+/// steps: the batches as they are, a partition a piece, positions included. With steps rows have no positions: SQL may
+/// join, group and drop them.
 pub async fn apply(steps: &[TransformerConfig], batches: &Batches, memory: usize) -> Result<Transformed> {
     let context = session::new(memory).map_err(|e| Error::from_plan(&e))?;
     if steps.is_empty() {

@@ -258,8 +258,8 @@ impl Plan {
         self.profile.clone()
     }
 
-    /// Writes the files, `workers` at a time, the largest first, and a few more that wait for storage; statuses in the order of the plan. After the first failure
-    /// no file is begun any more.
+    /// Writes the files, `workers` at a time, the largest first, and a few more that wait for storage; statuses in the
+    /// order of the plan. After the first failure no file is begun any more.
     pub async fn execute(self, context: Arc<WriteContext>) -> Result<Vec<WriteStatus>> {
         let Plan { batches, tasks, average_record_size, .. } = self;
         let workers = context.config.workers;

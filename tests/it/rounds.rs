@@ -50,6 +50,7 @@ fn a_one_shot_job_commits_a_backlog_part_by_part() {
 fn what_must_be_one_commit_is_one() {
     needs_peers!();
     let grouped = "SELECT id, max(ts) AS ts, max(v) AS v FROM <SRC> GROUP BY id";
+    let flagged = "SELECT *, ts < 0 AS _hoodie_is_deleted FROM <SRC>";
     let sql = |statement: &'static str| {
         move |call: Streamer| {
             let call = small_rounds(call).conf("hoodie.streamer.transformer.sql", statement);
@@ -63,6 +64,7 @@ fn what_must_be_one_commit_is_one() {
     let by_memory = |call: Streamer| call.conf("hoodie.streamer.memory.max.bytes", "2000");
     for (name, job, commits) in [
         ("an aggregate is over all of the input", backlog(sql(grouped)), 1),
+        ("deletes count against older rows wherever they stand", backlog(sql(flagged)), 1),
         ("a filter is not", backlog(sql("SELECT * FROM <SRC> WHERE id >= '0'")), 5),
         ("what fits", backlog(fits), 1),
         ("who gives a limit gets it", backlog(limited), 1),

@@ -13,7 +13,7 @@ use super::refuse::{Faults, Refuse};
 use super::{Error, KeyedBatch, PartitionColumn, Result};
 use crate::config::{KeyConfig, KeyGeneratorClass};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, StringBuilder, UInt64Array};
-use arrow::datatypes::{DataType, SchemaRef, UInt64Type};
+use arrow::datatypes::{DataType, Schema, SchemaRef, UInt64Type};
 use partition::PartitionPart;
 use std::sync::Arc;
 use tombstone::Tombstones;
@@ -26,6 +26,11 @@ const EMPTY_PART: &str = "__empty__";
 const DELETED_COLUMN: &str = "_hoodie_is_deleted";
 /// How much of a row a message shows.
 const SHOWN: usize = 200;
+
+/// Whether rows of this schema may be deletes.
+pub fn has_delete_flag(schema: &Schema) -> bool {
+    schema.fields().find(DELETED_COLUMN).is_some_and(|(_, field)| *field.data_type() == DataType::Boolean)
+}
 
 /// Turns rows into records. Made once for a schema.
 #[derive(Debug, Clone)]
@@ -69,7 +74,6 @@ impl KeyGenerator {
             _ => PartitionPart::all(config, schema)?,
         };
         let ordering = options.ordering_field.as_deref();
-        let deleted = schema.fields().find(DELETED_COLUMN).filter(|(_, f)| *f.data_type() == DataType::Boolean);
         let hidden = |name: Option<&str>| schema.index_of(name?).ok();
         Ok(KeyGenerator {
             keys: keys.collect::<Result<_>>()?,
@@ -77,7 +81,9 @@ impl KeyGenerator {
                 || (config.generator == KeyGeneratorClass::Complex && options.complex_single_key_prefixed),
             partitions,
             ordering: ordering.map(|f| FieldPath::resolve(schema, f, "ordering field")).transpose()?,
-            deleted: deleted.map(|_| FieldPath::resolve(schema, DELETED_COLUMN, "delete flag")).transpose()?,
+            deleted: has_delete_flag(schema)
+                .then(|| FieldPath::resolve(schema, DELETED_COLUMN, "delete flag"))
+                .transpose()?,
             position: hidden(options.position_column),
             tombstones: hidden(options.tombstone_column),
             consistent_logical_timestamp: config.consistent_logical_timestamp,

@@ -80,7 +80,8 @@ struct Last {
 }
 
 impl Table {
-    /// Looks for the end of the archived timeline, and removes what archivers have left there that died. The newest file is written on while it has fewer than `file_bytes`.
+    /// Looks for the end of the archived timeline, and removes what archivers have left there that died. The newest
+    /// file is written on while it has fewer than `file_bytes`.
     pub async fn archive_tail(&self, file_bytes: u64) -> Result<ArchiveTail> {
         self.storage.discard_stale(&self.archive_folder(), STALE).await?;
         let newest = self.archive_files().await?.pop();

@@ -110,8 +110,8 @@ impl ColumnChunks<'_> {
     }
 }
 
-/// What its writer would have said of a column chunk that it leaves by itself. Statistics of the old kind go: they are of no order, and only the
-/// name of the file's writer said so.
+/// What its writer would have said of a column chunk that it leaves by itself. Statistics of the old kind go: they are
+/// of no order, and only the name of the file's writer said so.
 fn closed(column: &ColumnChunkMetaData, rows: u64) -> parquet::errors::Result<ColumnCloseResult> {
     let dictionary = column.dictionary_page_offset();
     let start = dictionary.unwrap_or(column.data_page_offset());
