@@ -61,8 +61,12 @@ impl Settings {
         settings
     }
 
+    /// Told once, however many settings follow from the one that is wrong.
     pub fn problem(&mut self, code: &'static str, text: String) {
-        self.problems.push(Problem { code, text });
+        let problem = Problem { code, text };
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
     }
 
     fn put(&mut self, line: Line, env: Env) {

@@ -55,5 +55,6 @@ fn one_budget_is_shared_out() {
     assert_eq!(call.conf("hoodie.memory.compaction.max.size=9").ok().compaction.memory, 9);
     let problem =
         Call::new().conf("hoodie.streamer.memory.max.bytes=0").load().expect_err("nothing works with no memory");
-    assert!(problem.problems.iter().all(|p| p.code == "config-bad-value"), "{problem}");
+    let codes: Vec<_> = problem.problems.iter().map(|problem| problem.code).collect();
+    assert_eq!(codes, ["config-bad-value"], "{problem}");
 }
