@@ -26,6 +26,8 @@ const INFERRED_SCHEMA_KEY: &str = "hoodie.streamer.inferred.source.schema";
 pub(super) const ORIGIN_KEY: &str = "deltastreamer.checkpoint.instant";
 /// Ours, among several writers and of jobs with an id: what the position is one of.
 const SOURCE_KEY: &str = "deltastreamer.checkpoint.source";
+/// Ours: the first commit of a backlog that is taken in several and goes on behind this one.
+const BACKLOG_KEY: &str = "deltastreamer.checkpoint.backlog";
 /// Ours: marks a commit that an operator made to set the position, and holds the position before.
 pub(super) const SET_KEY: &str = "hoodie.streamer.checkpoint.set.in.place.of";
 
@@ -44,6 +46,8 @@ pub(super) struct Stored {
     pub reset_key: Option<String>,
     pub ignore_key: Option<String>,
     pub inferred_schema: Option<String>,
+    /// The first commit of the backlog that it is within.
+    pub backlog: Option<InstantTime>,
 }
 
 /// What a commit that is resumed from has one of.
@@ -68,6 +72,7 @@ impl Stored {
             reset_key,
             ignore_key: extra(IGNORE_KEY),
             inferred_schema: extra(INFERRED_SCHEMA_KEY),
+            backlog: extra(BACKLOG_KEY).as_deref().and_then(InstantTime::parse),
         })
     }
 }
@@ -152,6 +157,11 @@ pub(super) fn resume(stored: Option<&Stored>, config: &CheckpointConfig) -> Resu
     }
 }
 
+/// The first commit of the backlog that a job goes on with at `resume`; the one that began with it was stopped within.
+pub(super) fn backlog(stored: Option<&Stored>, resume: Option<&str>) -> Option<InstantTime> {
+    stored.filter(|stored| stored.key.as_deref() == resume)?.backlog.clone()
+}
+
 /// The position of a commit in the spelling of 0.x and in that of 1.x.
 pub(super) fn spellings(metadata: &CommitMetadata) -> (Option<String>, Option<String>) {
     let extra = |key: &str| metadata.extra(key).map(str::to_string);
@@ -195,12 +205,14 @@ pub(super) fn has_counted(stored: Option<&Stored>, config: &CheckpointConfig) ->
 }
 
 /// Puts the checkpoint into a commit's extra metadata, in both spellings. `origin`: its instant, among several writers.
+/// `backlog`: the first commit of the backlog that goes on behind it.
 pub(super) fn store(
     metadata: &mut CommitMetadata,
     config: &CheckpointConfig,
     checkpoint: Option<&str>,
     inferred_schema: Option<&str>,
     origin: Option<&InstantTime>,
+    backlog: Option<&InstantTime>,
 ) {
     let mut put = |key: &str, value: Option<&str>| {
         if let Some(value) = value {
@@ -217,6 +229,7 @@ pub(super) fn store(
     put(RESET_KEY_V2, config.checkpoint.as_deref());
     put(IGNORE_KEY, config.ignore_checkpoint.as_deref());
     put(ORIGIN_KEY, origin.map(InstantTime::as_str));
+    put(BACKLOG_KEY, backlog.map(InstantTime::as_str));
     put(SOURCE_KEY, Some(config.source.as_str()).filter(|_| origin.is_some() || config.id.is_some()));
 }
 
@@ -239,6 +252,7 @@ mod tests {
             reset_key: reset.map(str::to_string),
             ignore_key: ignore.map(str::to_string),
             inferred_schema: None,
+            backlog: None,
         }
     }
 
@@ -332,13 +346,15 @@ mod tests {
     #[test]
     fn what_is_stored_is_found_again() {
         let mut metadata = CommitMetadata::default();
-        store(&mut metadata, &flags(Some("5"), Some("i")), Some("9"), Some("{}"), None);
         let time = InstantTime::parse("20240101000000000").expect("17 digits");
+        store(&mut metadata, &flags(Some("5"), Some("i")), Some("9"), Some("{}"), None, Some(&time));
         let found = Stored::from_metadata(time, &metadata, None).expect("a key");
         assert_eq!(found.key.as_deref(), Some("9"));
         assert_eq!(found.reset_key.as_deref(), Some("5"));
         assert_eq!(found.ignore_key.as_deref(), Some("i"));
         assert_eq!(found.inferred_schema.as_deref(), Some("{}"));
+        assert_eq!(backlog(Some(&found), Some("9")), found.backlog);
+        assert_eq!(found.backlog.map(|first| first.to_string()).as_deref(), Some("20240101000000000"));
         assert_eq!(metadata.extra(KEY_V1), metadata.extra(KEY_V2));
     }
 }

@@ -228,7 +228,8 @@ impl Streamer {
         let position = Some(report.checkpoint.as_str()).filter(|c| !c.is_empty());
         let inferred = schemas.inferred.as_ref().map(|s| s.avro.as_str());
         let origin = self.writers.are_several().then_some(&open.time);
-        checkpoint::store(&mut metadata, &self.config.checkpoint, position, inferred, origin);
+        let backlog = self.goes_on().then(|| self.since.as_ref().unwrap_or(&open.time));
+        checkpoint::store(&mut metadata, &self.config.checkpoint, position, inferred, origin, backlog);
         if let Some(rejects) = rejects.filter(|rejects| rejects.count() > 0) {
             stages.enter("quarantine");
             self.quarantine(rejects, &report.checkpoint).await?;

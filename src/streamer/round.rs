@@ -97,7 +97,7 @@ pub(super) struct Streamer {
     pub(super) cut: bool,
     /// Where a one-shot job ends that takes its input in several rounds.
     until: Option<String>,
-    /// The first of these rounds.
+    /// The first of these rounds, also where another job began with it that was stopped.
     pub(super) since: Option<InstantTime>,
     /// The markers of the last round are being removed.
     pub(super) tidying: Option<JoinHandle<()>>,
@@ -244,6 +244,9 @@ impl Streamer {
         let resume = checkpoint::resume(stored.as_ref(), &self.config.checkpoint)?.or_else(|| self.pinned.clone());
         self.metrics.resumes(resume.as_deref());
         if !std::mem::replace(&mut self.begun, true) {
+            if !self.config.run.continuous {
+                self.since = checkpoint::backlog(stored.as_ref(), resume.as_deref());
+            }
             self.finish_cleans(&timeline).await;
             let commits = timeline.completed_writes().count();
             checkpoint::tell(resume.as_deref(), stored.as_ref(), commits, self.config.source.kafka.as_ref());
@@ -335,6 +338,11 @@ impl Streamer {
             },
             _ => Ok(false),
         }
+    }
+
+    /// Whether this round takes a part of a backlog, and not the last one.
+    pub(super) fn goes_on(&self) -> bool {
+        self.cut && self.until.is_some()
     }
 
     /// There is nothing after this position, and the table has just been looked at.

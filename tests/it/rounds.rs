@@ -23,9 +23,13 @@ fn small_rounds(call: Streamer) -> Streamer {
 
 /// Id and version of each row.
 fn rows(table: &Table) -> Vec<(String, String)> {
+    rows_by(HUDI_RS, table)
+}
+
+fn rows_by(reader: Reader, table: &Table) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
     let mut rows: Vec<_> =
-        oracle(HUDI_RS).read(table.str()).iter().map(|row| (text(&row["id"]), text(&row["v"]))).collect();
+        oracle(reader).read(table.str()).iter().map(|row| (text(&row["id"]), text(&row["v"]))).collect();
     rows.sort();
     rows
 }
@@ -77,11 +81,13 @@ fn what_must_be_one_commit_is_one() {
     }
 }
 
-/// Under a rule that prefers the later commit whatever the ordering value.
+/// Under a rule that prefers the later commit whatever the ordering value; also where the job is killed behind each part and
+/// started anew.
 #[test]
 fn the_parts_come_to_what_one_commit_would() {
     needs_peers!();
-    for table_type in TABLE_TYPES {
+    for (table_type, is_killed) in TABLE_TYPES.into_iter().flat_map(|name| [(name, false), (name, true)]) {
+        let name = format!("{table_type}, killed: {is_killed}");
         let with = |call: Streamer| call.flag("--table-type", table_type);
         let job = Job::new(BASE_SCHEMA, Model::new(&["id", "ts", "v"]), with);
         let put = |file: usize, ids: std::ops::Range<usize>, ts: usize| {
@@ -95,15 +101,28 @@ fn the_parts_come_to_what_one_commit_would() {
         for (file, ids, ts) in [(1, 0..40, 5), (2, 30..70, 4), (3, 0..40, 3), (4, 0..20, 7), (5, 0..40, 6)] {
             put(file, ids, ts);
         }
-        small_rounds(job.call.clone()).run().ok();
-        assert_eq!(job.table.writes().len(), 6, "{table_type}");
+        let call = small_rounds(job.call.clone());
+        for _ in 2..6 {
+            if is_killed {
+                call.clone().env("HUDI_STREAMER_FAULT", "after-complete:1").run().killed();
+            }
+        }
+        call.run().ok();
+        assert_eq!(job.table.writes().len(), 6, "{name}");
         let want = |id| match id {
             0..20 => 4,
             20..40 => 5,
             _ => 2,
         };
-        let want: Vec<_> = (0..70).map(|id| (format!("{id:06}"), want(id).to_string())).collect();
-        assert_eq!(rows(&job.table), want, "{table_type}");
+        let mut want: Vec<_> = (0..70).map(|id| (format!("{id:06}"), want(id).to_string())).collect();
+        for reader in [HUDI_RS, SPARK_0_15] {
+            assert_eq!(rows_by(reader, &job.table), want, "{name}, read by {reader:?}");
+        }
+        // The backlog is over: what comes now overwrites it, however old.
+        put(6, 0..1, 1);
+        call.run().ok();
+        want[0].1 = "6".into();
+        assert_eq!(rows(&job.table), want, "{name}");
     }
 }
 

@@ -6,7 +6,8 @@
 //! may lie that it does not know of ([`AS_OF_KEY`]).
 
 use super::{
-    IGNORE_KEY, INFERRED_SCHEMA_KEY, KEY_V1, KEY_V2, ORIGIN_KEY, RESET_KEY_V1, RESET_KEY_V2, SOURCE_KEY, named,
+    BACKLOG_KEY, IGNORE_KEY, INFERRED_SCHEMA_KEY, KEY_V1, KEY_V2, ORIGIN_KEY, RESET_KEY_V1, RESET_KEY_V2, SOURCE_KEY,
+    named,
 };
 use crate::config::CheckpointConfig;
 use crate::streamer::Result;
@@ -18,8 +19,8 @@ use std::collections::BTreeMap;
 const AS_OF_KEY: &str = "deltastreamer.checkpoint.as_of";
 
 /// All that a job with an id keeps in commits.
-const KEYS: [&str; 8] =
-    [KEY_V1, KEY_V2, RESET_KEY_V1, RESET_KEY_V2, IGNORE_KEY, INFERRED_SCHEMA_KEY, ORIGIN_KEY, SOURCE_KEY];
+const KEYS: [&str; 9] =
+    [KEY_V1, KEY_V2, RESET_KEY_V1, RESET_KEY_V2, IGNORE_KEY, INFERRED_SCHEMA_KEY, ORIGIN_KEY, SOURCE_KEY, BACKLOG_KEY];
 
 /// Under the lock: puts what other jobs have kept into the commit, and what `hoodie.write.meta.key.prefixes` asks for. What the
 /// commit says itself stays. (Hudi's writers put the older value over their own.)

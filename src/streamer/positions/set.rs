@@ -114,7 +114,7 @@ fn metadata(config: &PositionsConfig, held: &Held, position: &str, schema: Strin
         ..CheckpointConfig::default()
     };
     let inferred = stored.and_then(|s| s.inferred_schema.as_deref());
-    checkpoint::store(&mut metadata, &counted, Some(position), inferred, None);
+    checkpoint::store(&mut metadata, &counted, Some(position), inferred, None, None);
     metadata
 }
 

@@ -31,7 +31,7 @@ fn job(id: usize) -> CheckpointConfig {
 async fn commit(table: &Table, job: &CheckpointConfig, at: &InstantTime, position: &str) {
     let now = table.timeline().await.expect("a timeline");
     let mut metadata = CommitMetadata::default();
-    store(&mut metadata, job, Some(position), None, Some(at));
+    store(&mut metadata, job, Some(position), None, Some(at), Some(at));
     carry(&mut metadata, table, &now, at, job).await.expect("carried");
     table.complete(at, Action::Commit, metadata.to_json()).await.expect("completed");
 }
