@@ -19,6 +19,21 @@ AGAINST = [
     ("Kafka JSON, upsert, one commit", lambda s: s["rows"] // 2, ("sustained", "ours", "1"), "1", 12, ("sustained", "floor", None), 1.5),
     ("Kafka JSON, upsert, ten commits", lambda s: s["rows"] // 2, ("sustained", "ours", "10"), "10", 12, ("sustained", "floor", None), 1.5),
 ]
+# What is looked at closely: part, step, name, whether there are pictures of it alone.
+STEPS = [
+    ("cow", "bulk_insert", "bulk_insert", True),
+    ("cow", "upsert", "upsert, copy-on-write", True),
+    ("mor", "upsert", "upsert, merge-on-read", True),
+    ("mor", "compaction", "compaction", True),
+    ("cow", "small", "small, copy-on-write", False),
+    ("mor", "small", "small, half new", False),
+    ("mor", "updates", "small, updates", False),
+    ("mor", "new files", "small, small.file.limit=0", False),
+    ("sustained", "1", "Kafka, one commit", False),
+    ("sustained", "10", "Kafka, ten commits", True),
+    ("backlog", "UPSERT 10", "DFS, ten times the rows", True),
+    ("kafka-backlog", "10", "Kafka, ten times the messages", True),
+]
 MB = 600
 
 
@@ -202,12 +217,14 @@ def peer(found):
     return lines
 
 
+def step_of(found, part, step):
+    return found.get(part, {}).get("ours", {}).get(step) or {}
+
+
 def stages(found):
     rows, names = [], []
-    for part, step, label in (("cow", "bulk_insert", "bulk_insert"), ("cow", "upsert", "upsert, copy-on-write"), ("mor", "upsert", "upsert, merge-on-read"),
-                              ("cow", "small", "small, copy-on-write"), ("mor", "small", "small, half new"), ("mor", "updates", "small, updates"),
-                              ("mor", "new files", "small, small.file.limit=0"), ("sustained", "1", "Kafka, one commit"), ("sustained", "10", "Kafka, ten commits")):
-        rounds = (found.get(part, {}).get("ours", {}).get(step) or {}).get("rounds")
+    for part, step, label, _ in STEPS:
+        rounds = step_of(found, part, step).get("rounds")
         if rounds:
             times = {}
             for round in rounds:
@@ -231,10 +248,8 @@ def pictures(out, found):
             plot(os.path.join(out, f"report-{name}.svg"), title, below, series)
             lines.append(f"![{title}](report-{name}.svg)")
 
-    for part, step, title in (("cow", "bulk_insert", "bulk insert"), ("cow", "upsert", "upsert, copy-on-write"), ("mor", "upsert", "upsert, merge-on-read"),
-                              ("mor", "compaction", "compaction"), ("sustained", "10", "Kafka, ten commits"), ("backlog", "UPSERT 10", "DFS, ten times the rows"),
-                              ("kafka-backlog", "10", "Kafka, ten times the messages")):
-        of = found.get(part, {}).get("ours", {}).get(step) or {}
+    for part, step, title, pictured in STEPS:
+        of = step_of(found, part, step) if pictured else {}
         points, name = of.get("points") or [], f"{part}-{step.replace(' ', '-').lower()}"
         picture(f"{name}-memory", f"{title}: MB of resident memory", "seconds", {"MB": [(p[0], p[1]) for p in points]})
         rounds = of.get("rounds") or []
@@ -245,8 +260,7 @@ def pictures(out, found):
             rate = lambda column: [(q[0], max(0, q[column] - p[column]) / max(q[0] - p[0], 1e-3)) for p, q in zip(points, points[1:])]
             picture(f"{name}-rate", f"{title}: MB a second", "seconds", {"read": rate(2), "written": rate(3)})
     picture("small-memory", "small commits: MB of resident memory", "seconds",
-            {name: [(p[0], p[1]) for p in (found.get(part, {}).get("ours", {}).get(step) or {}).get("points") or []]
-             for part, step, name in (("cow", "small", "copy-on-write"), ("mor", "small", "merge-on-read"))})
+            {name: [(p[0], p[1]) for p in step_of(found, part, "small").get("points") or []] for part, name in (("cow", "copy-on-write"), ("mor", "merge-on-read"))})
     if os.path.exists(os.path.join(out, "SOAK.md")):
         lines.append("\n300 rounds of a daemon, with cleaner, archiver and compactions: [SOAK.md](SOAK.md).")
     return ["", "## Over time", "", *lines] if lines else []
