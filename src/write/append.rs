@@ -232,7 +232,7 @@ impl<'a> AppendHandle<'a> {
         let writer = LogWriter::create(&run.context.table.storage, &slice.partition, self.next_name.clone(), |name| {
             run.waiting(|| run.mark(slice.path_of(name), MarkerType::Append))
         })?;
-        run.ensure_partition(&slice.partition)?;
+        run.ensure_partitions(std::iter::once(slice.partition.as_str()))?;
         let stat = WriteStat {
             file_id: slice.file_id.clone(),
             prev_commit: slice.append_instant().to_string(),

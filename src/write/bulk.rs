@@ -1,7 +1,7 @@
 //! Bulk insert: rows stream into new file groups, nothing is looked up, small files stay as they are (semantics.md §9).
 
 use super::create::CreateHandle;
-use super::data_file::Run;
+use super::data_file::{Run, WAITING};
 use super::{Result, WriteContext, WriteStatus, sort};
 use crate::config::BulkInsertSortMode;
 use crate::index::{is_deleted, pool};
@@ -32,43 +32,46 @@ pub async fn bulk_insert(
 ) -> Result<Vec<WriteStatus>> {
     let workers = context.config.workers.max(1);
     let run = Arc::new(Run::new(context));
+    let (stop, ends) = (run.stop.clone(), run.clone());
     let written = match run.context.config.bulk_insert_sort_mode {
         BulkInsertSortMode::None => {
             let workers = workers.min(pieces.len().max(1));
             let pieces = Arc::new(Mutex::new(VecDeque::from(pieces)));
             let threads = (0..workers).map(|_| Worker::new(run.clone(), workers)).collect();
-            pool::run(workers, &run.stop.clone(), threads, move |mut worker: Worker| {
+            pool::run(workers, &stop, threads, move |mut worker: Worker| {
                 while let Some(mut piece) = next_piece(&pieces) {
                     while let Some(batch) = Handle::current().block_on(piece.next()) {
                         run.check_cancelled()?;
                         worker.add(&keys.key(&batch?)?)?;
                     }
                 }
-                worker.finish()
+                worker.end()
             })
-            .await
+            .await?
         }
         BulkInsertSortMode::PartitionSort | BulkInsertSortMode::GlobalSort => {
             let sorted = sort::sorted(&run, pieces, keys, workers)?;
             let threads =
                 sorted.streams.into_iter().map(|stream| (stream, Worker::new(run.clone(), workers))).collect();
-            pool::run(
-                workers,
-                &run.stop.clone(),
-                threads,
-                move |(mut stream, mut worker): (SendableRecordBatchStream, Worker)| {
-                    while let Some(batch) = Handle::current().block_on(stream.next()) {
-                        run.check_cancelled()?;
-                        worker.add_sorted(&batch?)?;
-                    }
-                    worker.finish()
-                },
-            )
+            pool::run(workers, &stop, threads, move |(mut stream, mut worker): (SendableRecordBatchStream, Worker)| {
+                while let Some(batch) = Handle::current().block_on(stream.next()) {
+                    run.check_cancelled()?;
+                    worker.add_sorted(&batch?)?;
+                }
+                worker.end()
+            })
             .await
-            .map_err(|error| sorted.failure.take().unwrap_or(error))
+            .map_err(|error| sorted.failure.take().unwrap_or(error))?
         }
     };
-    Ok(written?.into_iter().flatten().collect())
+    let (finished, open): (Vec<_>, Vec<_>) = written.into_iter().unzip();
+    // Whoever began a file, a free thread ends it, while others wait for storage.
+    let open = open.into_iter().flatten().collect();
+    let ended = pool::run(workers + WAITING, &stop, open, move |file: OpenFile| {
+        let _at_work = ends.at_work();
+        file.finish()
+    });
+    Ok(finished.into_iter().chain(ended.await?).flatten().collect())
 }
 
 /// The next of the pieces that all workers share.
@@ -120,11 +123,13 @@ impl Worker {
 
     fn add(&mut self, batch: &KeyedBatch) -> Result<()> {
         let rows = with_key_column(batch)?;
-        for (path, positions) in batch.partitions.paths.iter().zip(positions_by_partition(batch)) {
-            if positions.len() == rows.num_rows() {
-                self.add_piece(path, rows.clone())?;
-            } else if !positions.is_empty() {
-                self.add_piece(path, take_record_batch(&rows, &UInt32Array::from(positions))?)?;
+        let positions = positions_by_partition(batch);
+        let in_use = || batch.partitions.paths.iter().zip(&positions).filter(|(_, positions)| !positions.is_empty());
+        self.run.ensure_partitions(in_use().map(|(path, _)| path.as_str()))?;
+        for (path, positions) in in_use() {
+            match positions.len() == rows.num_rows() {
+                true => self.add_piece(path, rows.clone())?,
+                false => self.add_piece(path, take_record_batch(&rows, &UInt32Array::from(positions.clone()))?)?,
             }
         }
         self.bound_memory()
@@ -176,16 +181,15 @@ impl Worker {
     }
 
     fn finish_open(&mut self) -> Result<()> {
-        while let Some((_, mut file)) = self.open.pop_first() {
-            file.write_pending()?;
-            self.finished.extend(file.handle.finish()?);
+        while let Some((_, file)) = self.open.pop_first() {
+            self.finished.extend(file.finish()?);
         }
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Vec<WriteStatus>> {
-        self.finish_open()?;
-        Ok(self.finished)
+    /// There are no more rows: what is finished, and what is to be.
+    fn end(self) -> Result<(Vec<WriteStatus>, Vec<OpenFile>)> {
+        Ok((self.finished, self.open.into_values().collect()))
     }
 }
 
@@ -208,5 +212,10 @@ impl OpenFile {
         self.handle.flush_row_group()?;
         self.unflushable = self.handle.memory();
         Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<WriteStatus>> {
+        self.write_pending()?;
+        self.handle.finish()
     }
 }

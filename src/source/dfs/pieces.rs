@@ -1,4 +1,4 @@
-//! Files cut into pieces of about 32 MiB, each a partition of a plan that decodes on the thread that polls it.
+//! Files cut into pieces, each a partition of a plan that decodes on the thread that polls it.
 
 use super::super::{Error, POSITION_COLUMN, Rejects, Result};
 use super::Input;
@@ -14,8 +14,11 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Enough that a piece costs nothing to start, little enough that two workers finish together.
-const PIECE_BYTES: u64 = 32 << 20;
+/// Pieces become smaller towards the end, so that workers finish together: what is left, in so many of them.
+const PIECES_LEFT: u64 = 32;
+/// Starting one costs nothing beside reading so much of it.
+const LEAST: u64 = 4 << 20;
+const MOST: u64 = 32 << 20;
 /// A position is a file's number and the offset of a line in it (of the text, where the file is compressed).
 const OFFSET_BITS: u32 = 40;
 
@@ -48,16 +51,18 @@ pub(super) fn check_names(storage: &Storage, files: &[FileInfo]) -> Result<()> {
 /// Pieces, in order, each a list of parts: large plain files are cut, small ones share a piece, gzip files stay whole.
 pub(super) fn cut(files: &[FileInfo]) -> Vec<Vec<Part>> {
     let mut pieces: Vec<Vec<Part>> = Vec::new();
+    let mut left: u64 = files.iter().map(|file| file.size).sum();
     let mut room = 0;
     for (file, info) in files.iter().enumerate() {
         let mut start = 0;
         while start < info.size {
             if room == 0 {
                 pieces.push(Vec::new());
-                room = PIECE_BYTES;
+                room = (left / PIECES_LEFT).next_multiple_of(LEAST).clamp(LEAST, MOST);
             }
             let end = if is_gzip(&info.path) { info.size } else { info.size.min(start + room) };
             room = room.saturating_sub(end - start);
+            left -= end - start;
             pieces.last_mut().expect("one was pushed").push(Part { file, start, end });
             start = end;
         }

@@ -95,6 +95,27 @@ async fn parts_of_a_file_share_its_lines() {
     }
 }
 
+/// Chunks of an object store are read ahead: of pieces of several chunks, and of lines that cross them.
+#[tokio::test]
+async fn lines_of_a_large_object_come_once_and_in_order() {
+    let count = 400_000;
+    let lines: String = (0..count).map(|n| format!("{{\"n\":{n},\"x\":\"{}\"}}\n", "x".repeat(n % 60))).collect();
+    let input = Arc::new(Input { storage: Storage::in_memory() });
+    input.storage.put("a", lines.clone().into()).await.expect("written");
+    let files = Arc::new(vec![FileInfo { path: "a".into(), size: lines.len() as u64, modified_ms: 0 }]);
+    let schema = request(None).schema.expect("a schema").arrow;
+    let whole = vec![vec![pieces::Part { file: 0, start: 0, end: lines.len() as u64 }]];
+    for pieces in [pieces::cut(&files), whole] {
+        let mut all = Vec::new();
+        for parts in pieces {
+            let piece = JsonPiece::new(&input, &files, parts, &schema, true).expect("longs");
+            let stream = datafusion::physical_plan::streaming::PartitionStream::execute(&piece, Arc::default());
+            all.extend(stream.try_collect::<Vec<_>>().await.expect("good lines"));
+        }
+        assert!(numbers(&all).into_iter().eq(0..count as i64));
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_a_position_or_a_folder_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -110,13 +131,17 @@ async fn what_cannot_be_a_position_or_a_folder_is_named() {
 #[test]
 fn small_files_share_a_piece_and_large_ones_are_cut() {
     let file = |path: &str, mib: u64| FileInfo { path: path.into(), size: mib << 20, modified_ms: 0 };
-    let pieces = pieces::cut(&[file("a", 10), file("b", 60), file("c.gz", 100), file("d", 1)]);
-    let shape: Vec<Vec<(usize, u64, u64)>> =
-        pieces.iter().map(|p| p.iter().map(|p| (p.file, p.start >> 20, p.end >> 20)).collect()).collect();
+    let shape = |files: &[FileInfo]| -> Vec<Vec<(usize, u64, u64)>> {
+        let part = |part: &pieces::Part| (part.file, part.start >> 20, part.end >> 20);
+        pieces::cut(files).iter().map(|parts| parts.iter().map(part).collect()).collect()
+    };
     assert_eq!(
-        shape,
-        [vec![(0, 0, 10), (1, 0, 22)], vec![(1, 22, 54)], vec![(1, 54, 60), (2, 0, 100)], vec![(3, 0, 1)]]
+        shape(&[file("a", 3), file("b", 6), file("c.gz", 100), file("d", 1)]),
+        [vec![(0, 0, 3), (1, 0, 1)], vec![(1, 1, 5)], vec![(1, 5, 6), (2, 0, 100)], vec![(3, 0, 1)]]
     );
+    let large: Vec<u64> = shape(&[file("a", 2000)]).iter().map(|parts| parts[0].2 - parts[0].1).collect();
+    assert_eq!((large[0], large.iter().sum::<u64>(), large[large.len() - 2]), (32, 2000, 4));
+    assert!(large.is_sorted_by(|a, b| a >= b), "smaller towards the end: {large:?}");
     assert_eq!(pieces::unpack(pieces::pack(7, 123_456)), (7, 123_456));
 }
 
