@@ -1,11 +1,12 @@
 //! The third pass: the winners on top of the base file, batch by batch (semantics.md §3, `HoodieMergeHandle` in a compaction).
 
-use super::fold::{Match, RECORD_KEY, What, Winners};
+use super::fold::{Entry, Match, RECORD_KEY, What, Winners};
+use super::rows::present;
 use super::window::Window;
 use super::{Error, Fault, LogTotals, MergedBatch, Result, SliceOptions};
 use crate::record::ordering_column;
 use crate::schema::{self, rewrite};
-use crate::table::base_file::Reader;
+use crate::table::base_file::{Patch, Reader};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::{interleave, interleave_record_batch, take};
 use arrow::error::ArrowError;
@@ -22,7 +23,9 @@ pub struct Merged {
     /// What the rule compares stored rows by; `None`: it does not.
     pub(super) compares: Option<String>,
     pub(super) base: Option<Reader>,
-    /// Of the base file.
+    /// The row group of the base file that comes next.
+    pub(super) next_group: usize,
+    /// Of the one before it.
     pub(super) rows: Option<Batches>,
     /// Rows of the base file that wait for the next window.
     pub(super) waiting: Option<RecordBatch>,
@@ -33,6 +36,26 @@ pub struct Merged {
     /// The entry that is appended next.
     pub(super) next: u32,
     pub(super) ended: bool,
+}
+
+/// What comes next of a slice.
+pub enum Part {
+    Rows(MergedBatch),
+    /// A row group of the base file, none of whose rows is gone, and what comes in the place of some.
+    RowGroup {
+        base: Reader,
+        group: usize,
+        patch: Patch,
+    },
+}
+
+/// Which row groups are to come as [`Part::RowGroup`].
+#[derive(Debug, Clone, Default)]
+pub struct WholeGroups {
+    /// By row group.
+    pub whole: Vec<bool>,
+    /// The last one is not if that many rows follow that the base file does not have.
+    pub last_joins: u64,
 }
 
 /// The file group, for messages.
@@ -71,20 +94,86 @@ impl Merged {
         self.winners.entries.iter().any(|entry| entry.what != What::Row)
     }
 
-    fn step(&mut self) -> Result<Option<MergedBatch>> {
+    /// As [`Iterator::next`], for who can do with whole row groups: those of a base file that has all columns of the
+    /// options, in their types. They come only if the rows of the logs are all in memory.
+    pub fn next_part(&mut self, groups: &WholeGroups) -> Result<Option<Part>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let step = self.step(groups);
+        self.ended = !matches!(step, Ok(Some(_)));
+        step
+    }
+
+    fn step(&mut self, groups: &WholeGroups) -> Result<Option<Part>> {
         if let Some(batch) = self.waiting.take() {
-            return self.merge(batch).map(Some);
+            return Ok(Some(Part::Rows(self.merge(batch)?)));
         }
-        match self.rows.as_mut().and_then(Iterator::next) {
-            Some(batch) => {
+        loop {
+            if let Some(batch) = self.rows.as_mut().and_then(Iterator::next) {
                 let batch = rewrite(&batch?, &self.options.schema.arrow).map_err(|e| self.group.fault(e))?;
-                self.merge(batch).map(Some)
+                return Ok(Some(Part::Rows(self.merge(batch)?)));
             }
-            None => {
-                self.rows = None;
-                self.append()
+            self.rows = None;
+            let group = self.next_group;
+            let Some(base) = self.base.clone().filter(|base| group < base.row_group_count()) else {
+                return Ok(self.append()?.map(Part::Rows));
+            };
+            self.next_group += 1;
+            if groups.whole.get(group) == Some(&true)
+                && let Some(patch) = self.patch(&base, group)?
+            {
+                let is_last = self.next_group == groups.whole.len();
+                if !is_last || self.rows_that_follow() < groups.last_joins.max(1) {
+                    return Ok(Some(Part::RowGroup { base, group, patch }));
+                }
             }
+            let columns = present(&base, &self.options.schema);
+            self.rows = Some(base.batches_of(group..group + 1, Some(&columns), self.options.batch_rows)?);
         }
+    }
+
+    /// What comes in the place of rows of a row group; `None`: some are gone, or not all that comes is in memory.
+    fn patch(&mut self, base: &Reader, group: usize) -> Result<Option<Patch>> {
+        if !self.window.is_whole() {
+            return Ok(None);
+        }
+        if self.window.ready(self.asked) == 0 {
+            self.window.load(&self.winners, &self.options, self.asked)?;
+        }
+        let columns = [Some(RECORD_KEY), self.compares.as_deref().map(|field| root(base, field))];
+        let columns: Vec<&str> = columns.into_iter().flatten().collect();
+        let (mut patch, mut logged, mut start) = (Patch::default(), Vec::new(), 0);
+        for batch in base.batches_of(group..group + 1, Some(&columns), self.options.batch_rows)? {
+            let batch = batch?;
+            let matches = self.winners.matches(keys(&batch).map_err(|e| self.group.fault(e))?);
+            for (_, entry) in &matches {
+                self.met[*entry as usize] = true;
+            }
+            for (row, fate) in (start..).zip(self.fates(&batch, &matches)?) {
+                match fate {
+                    Fate::Copied => {}
+                    Fate::Deleted => return Ok(None),
+                    Fate::Replaced(entry) => {
+                        patch.rows.push(row);
+                        logged.push(entry);
+                    }
+                }
+            }
+            start += batch.num_rows() as u32;
+        }
+        if !logged.is_empty() {
+            let mut picks = Picks::new(None, &self.window);
+            logged.into_iter().for_each(|entry| picks.logged(entry));
+            patch.with = Some(picks.rows().map_err(|e| self.group.fault(e))?);
+        }
+        Ok(Some(patch))
+    }
+
+    /// Behind the base file's rows, when all of them are known.
+    fn rows_that_follow(&self) -> u64 {
+        let follows = |(entry, met): &(&Entry, &bool)| entry.what == What::Row && !**met;
+        self.winners.entries.iter().zip(&self.met).filter(follows).count() as u64
     }
 
     /// Merges the rows of `batch` that need no rows of the next window; the others wait.
@@ -212,12 +301,19 @@ impl Iterator for Merged {
     type Item = Result<MergedBatch>;
 
     fn next(&mut self) -> Option<Result<MergedBatch>> {
-        if self.ended {
-            return None;
+        match self.next_part(&WholeGroups::default()) {
+            Ok(Some(Part::Rows(batch))) => Some(Ok(batch)),
+            Ok(Some(Part::RowGroup { .. }) | None) => None,
+            Err(e) => Some(Err(e)),
         }
-        let step = self.step().transpose();
-        self.ended = !matches!(step, Some(Ok(_)));
-        step
+    }
+}
+
+/// The top-level column of the base file that holds a field.
+fn root<'a>(base: &Reader, field: &'a str) -> &'a str {
+    match base.schema().column_with_name(field) {
+        Some(_) => field,
+        None => field.split('.').next().unwrap_or(field),
     }
 }
 

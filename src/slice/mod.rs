@@ -21,7 +21,7 @@ pub(crate) mod tests;
 mod window;
 
 pub use error::{Error, Fault, Result};
-pub use merge::Merged;
+pub use merge::{Merged, Part, WholeGroups};
 
 use crate::record::{MergeRule, ordering_column};
 use crate::schema::TableSchema;
@@ -133,10 +133,6 @@ pub fn merge(table: &Table, timeline: &Timeline, slice: &FileSlice, options: &Sl
     if !window.expect_all(&winners, wanted) {
         window.expect(order(&group, &winners, base.as_ref(), compares.is_some(), options)?);
     }
-    let rows = match &base {
-        Some(reader) => Some(reader.batches(Some(&rows::present(reader, &options.schema)), options.batch_rows)?),
-        None => None,
-    };
     let met = vec![false; winners.entries.len()];
     Ok(Merged {
         options: options.clone(),
@@ -146,7 +142,8 @@ pub fn merge(table: &Table, timeline: &Timeline, slice: &FileSlice, options: &Sl
         window,
         compares,
         base,
-        rows,
+        next_group: 0,
+        rows: None,
         waiting: None,
         met,
         asked: 0,

@@ -56,6 +56,11 @@ impl Window {
         self.order = order;
     }
 
+    /// Whether one window holds all rows.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
     /// How many rows are in memory, from number `from` of those that are asked for on.
     pub fn ready(&self, from: usize) -> usize {
         match self.loaded.contains(&from) {

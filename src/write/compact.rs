@@ -2,11 +2,13 @@
 
 use super::data_file::{DataFile, Run};
 use super::merge::with_file_name;
+use super::row_groups::{join_small, rows_to_join};
 use super::status::WriteStatus;
 use super::{BATCH_ROWS, Error, Result, WriteContext};
 use crate::index::pool;
-use crate::slice::{self, LogTotals, SliceOptions};
+use crate::slice::{self, LogTotals, MergedBatch, Part, SliceOptions, WholeGroups};
 use crate::storage::fault_point;
+use crate::table::base_file::Reader;
 use crate::table::{CompactionTotals, FileSlice, MarkerType};
 use std::sync::Arc;
 
@@ -45,26 +47,51 @@ fn fold(run: &Arc<Run>, slice: &FileSlice, options: &SliceOptions) -> Result<Wri
         let mut merged = slice::merge(&run.context.table, &run.context.timeline, slice, options)?;
         let mut file = DataFile::create(run, &slice.partition, &slice.file_id, kind)?;
         file.stat().prev_commit = prev_commit;
-        if let Some(base) = merged.base() {
-            file.inherits(base, !merged.deletes_any());
-        }
-        for batch in &mut merged {
-            let batch = batch?;
-            let rows = with_file_name(&mut file, &batch.rows)?;
-            match batch.inserts {
-                0 => file.write_stored(&rows)?,
-                _ => file.write(&rows)?,
+        let groups = match merged.base() {
+            Some(base) => {
+                file.inherits(base, !merged.deletes_any());
+                whole_groups(&file, base, run.options().block_size)
             }
-            let stat = file.stat();
-            stat.num_inserts += batch.inserts;
-            stat.num_update_writes += batch.updates;
-            stat.num_deletes += batch.deletes;
+            None => WholeGroups::default(),
+        };
+        while let Some(part) = merged.next_part(&groups)? {
+            match part {
+                Part::Rows(batch) => write(&mut file, &batch)?,
+                Part::RowGroup { base, group, patch } => {
+                    file.copy(&base, group, &patch)?;
+                    file.stat().num_update_writes += patch.rows.len() as u64;
+                }
+            }
         }
         file.stat().compaction = Some(totals(&merged.totals()));
         Ok(file)
     };
     let group = format!("{}/{}", slice.partition, slice.file_id);
     folded().map_err(|e| e.in_file("compact file group", group.trim_start_matches('/')))?.finish()
+}
+
+fn write(file: &mut DataFile, batch: &MergedBatch) -> Result<()> {
+    let rows = with_file_name(file, &batch.rows)?;
+    match batch.inserts {
+        0 => file.write_stored(&rows)?,
+        _ => file.write(&rows)?,
+    }
+    let stat = file.stat();
+    stat.num_inserts += batch.inserts;
+    stat.num_update_writes += batch.updates;
+    stat.num_deletes += batch.deletes;
+    Ok(())
+}
+
+/// The row groups of the base file that stay what they are.
+fn whole_groups(file: &DataFile, base: &Reader, block_size: u64) -> WholeGroups {
+    let groups = base.row_groups();
+    if !file.takes_row_groups_of(base) {
+        return WholeGroups::default();
+    }
+    let joined = join_small(&groups, &vec![true; groups.len()], 0, block_size);
+    let last_joins = groups.last().map_or(0, |last| rows_to_join(last, block_size));
+    WholeGroups { whole: joined.into_iter().map(|joined| !joined).collect(), last_joins }
 }
 
 fn totals(read: &LogTotals) -> CompactionTotals {

@@ -7,7 +7,7 @@ use crate::config::ParquetCodec;
 use crate::index::pool::Slots;
 use crate::index::{KeyCache, KeyRecorder};
 use crate::schema::TableSchema;
-use crate::table::base_file::{BloomOptions, Reader, Writer, WriterOptions};
+use crate::table::base_file::{BloomOptions, Patch, Reader, Writer, WriterOptions};
 use crate::table::{BaseFile, Marker, MarkerType, Markers, WriteStat};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -286,11 +286,11 @@ impl DataFile {
         self.writer.takes_row_groups_of(reader)
     }
 
-    /// Adds a row group of the file that this one takes the place of, as it is encoded there.
-    pub(super) fn copy(&mut self, reader: &Reader, group: usize) -> Result<()> {
+    /// Adds a row group of the file that this one takes the place of, with the rows of `patch`.
+    pub(super) fn copy(&mut self, reader: &Reader, group: usize, patch: &Patch) -> Result<()> {
         self.run.check_cancelled()?;
         let keys = &mut self.keys;
-        let rows = self.writer.copy(reader, group, self.meta.file_name_text(), |read| {
+        let rows = self.writer.copy(reader, group, patch, self.meta.file_name_text(), |read| {
             keys.iter_mut().for_each(|keys| keys.add_all(read));
         })?;
         self.count(rows);

@@ -3,28 +3,26 @@
 //! Merge-on-read tables come here where a group takes inserts, or where a log would not say what is meant: then its log, if it
 //! has one, is merged on the way.
 //!
-//! The old file streams past a hash table of the incoming rows. Where no incoming row touches a row group, it is copied as
-//! it is encoded; of a batch that none touches only the column `_hoodie_file_name` changes.
+//! The old file streams past a hash table of the incoming rows. Its row groups stay what they are where no row of them is
+//! deleted: only the columns that change are decoded and encoded. Others are merged row by row, as logs are.
 
 use super::create::gather;
 use super::data_file::{DataFile, Run};
 use super::meta::{COMMIT_TIME, FILE_NAME, RECORD_KEY};
+use super::row_groups::{join_small, touched};
 use super::status::WriteStatus;
 use super::{BATCH_ROWS, Result};
 use crate::index::{KeyTable, incoming_ordering, is_deleted};
 use crate::record::{KeyedBatch, RowRef, ordering_column};
 use crate::schema::rewrite;
 use crate::slice::{self, SliceOptions};
-use crate::table::base_file::Reader;
-use crate::table::{BaseFile, FileSlice, MarkerType};
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
+use crate::table::base_file::{Patch, Reader, RowGroup};
+use crate::table::{BaseFile, FileSlice, META_COLUMNS, MarkerType};
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{interleave_record_batch, take};
 use arrow::error::ArrowError;
 use std::ops::Range;
 use std::sync::Arc;
-use untouched::Touched;
-
-mod untouched;
 
 /// Bytes for the rows of a log that is merged on the way.
 const LOG_MEMORY: usize = 64 << 20;
@@ -95,18 +93,24 @@ fn merge_slice(run: &Run, file: &mut DataFile, incoming: &mut Incoming, slice: &
 /// A base file without logs, row group by row group.
 fn merge_file(run: &Run, file: &mut DataFile, incoming: &mut Incoming, base: &BaseFile) -> Result<()> {
     let reader = Reader::open(&run.context.table.storage, &base.path(), base.size)?;
-    let copied = match file.takes_row_groups_of(&reader) {
-        true => incoming.untouched(&reader, run.options().block_size)?,
-        false => vec![false; reader.row_groups().len()],
+    let groups = reader.row_groups();
+    let (touched, joined) = match file.takes_row_groups_of(&reader) {
+        true => incoming.plan(&groups, run.options().block_size),
+        false => (Vec::new(), vec![true; groups.len()]),
     };
     file.replaces(base, &reader, !incoming.delete_any());
-    for (group, copied) in copied.into_iter().enumerate() {
-        if copied {
-            file.copy(&reader, group)?;
-            continue;
-        }
-        for batch in reader.batches_of(group..group + 1, None, BATCH_ROWS)? {
-            merge_rows(run, file, incoming, &rewrite(&batch?, &run.file_schema().arrow)?)?;
+    for group in 0..groups.len() {
+        let patch = match (joined[group], touched.get(group)) {
+            (false, Some(true)) => incoming.patch(run, file, &reader, group)?,
+            (joined, _) => (!joined).then(Patch::default),
+        };
+        match patch {
+            Some(patch) => file.copy(&reader, group, &patch)?,
+            None => {
+                for batch in reader.batches_of(group..group + 1, None, BATCH_ROWS)? {
+                    merge_rows(run, file, incoming, &rewrite(&batch?, &run.file_schema().arrow)?)?;
+                }
+            }
         }
     }
     Ok(())
@@ -118,10 +122,21 @@ fn merge_rows(run: &Run, file: &mut DataFile, incoming: &mut Incoming, old: &Rec
     file.write_stored(&new)
 }
 
-/// What becomes of a stored row.
+/// The columns by which it is decided what becomes of stored rows.
+fn deciding_columns(run: &Run) -> Vec<&str> {
+    let schema = &run.file_schema().arrow;
+    let field = run.context.ordering_field.as_deref().filter(|_| run.context.rule.needs_stored_ordering());
+    let ordering = field.and_then(|field| {
+        let root = field.split('.').next().unwrap_or(field);
+        [field, root].into_iter().find(|name| schema.column_with_name(name).is_some())
+    });
+    [Some(META_COLUMNS[RECORD_KEY]), ordering].into_iter().flatten().collect()
+}
+
+/// What becomes of a stored row that an incoming one meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    Copied,
+    Kept,
     Deleted,
     /// By the incoming row at this position.
     Replaced(u32),
@@ -170,33 +185,43 @@ impl Incoming {
         self.sought().any(|position| self.deletes(position))
     }
 
-    /// For each row group of the old file, whether it can be copied.
-    fn untouched(&self, reader: &Reader, block_size: u64) -> Result<Vec<bool>> {
-        let groups = reader.row_groups();
+    /// For each row group of the old file whether it can hold one of the keys, and whether its rows join those beside them.
+    fn plan(&self, groups: &[RowGroup], block_size: u64) -> (Vec<bool>, Vec<bool>) {
         let mut sought: Vec<&str> = self.sought().map(|position| self.table.key(position)).collect();
         sought.sort_unstable();
-        let mut anew = Vec::with_capacity(groups.len());
-        for (group, touched) in untouched::by_statistics(&groups, &sought).into_iter().enumerate() {
-            anew.push(match touched {
-                Touched::No => false,
-                Touched::Yes => true,
-                Touched::Perhaps => self.finds_one_of(reader.record_keys_of(group..group + 1)?)?,
-            });
-        }
+        let touched = touched(groups, &sought);
         let stored: (u64, u64) =
             groups.iter().fold((0, 0), |(bytes, rows), group| (bytes + group.bytes, rows + group.rows));
         let coming = self.new.len() as u64 * stored.0.div_ceil(stored.1.max(1));
-        untouched::join_small(&groups, &mut anew, coming, block_size);
-        Ok(anew.into_iter().map(|anew| !anew).collect())
+        let joined = join_small(groups, &touched, coming, block_size);
+        (touched, joined)
     }
 
-    fn finds_one_of(&self, stored: impl Iterator<Item = crate::table::Result<StringArray>>) -> Result<bool> {
-        for keys in stored {
-            if keys?.iter().flatten().any(|key| self.table.find(key).next().is_some()) {
-                return Ok(true);
+    /// What comes into a row group in the place of its rows; `None`: rows are deleted from it.
+    fn patch(&mut self, run: &Run, file: &mut DataFile, reader: &Reader, group: usize) -> Result<Option<Patch>> {
+        let mut patch = Patch::default();
+        let (mut replacing, mut start) = (Vec::new(), 0);
+        for batch in reader.batches_of(group..group + 1, Some(&deciding_columns(run)), BATCH_ROWS)? {
+            let batch = batch?;
+            for (row, fate) in self.fates(run, &batch)? {
+                match fate {
+                    Fate::Kept => {}
+                    Fate::Deleted => return Ok(None),
+                    Fate::Replaced(position) => {
+                        patch.rows.push(start + row);
+                        replacing.push(self.rows[position as usize]);
+                    }
+                }
             }
+            start += batch.num_rows() as u32;
         }
-        Ok(false)
+        if !replacing.is_empty() {
+            let (keys, columns) = gather(&self.batches, &replacing)?;
+            let first = file.rows();
+            patch.with = Some(file.with_meta(keys, &columns, patch.rows.iter().map(|row| first + u64::from(*row)))?);
+            file.stat().num_update_writes += replacing.len() as u64;
+        }
+        Ok(Some(patch))
     }
 
     fn deletes(&self, position: u32) -> bool {
@@ -204,14 +229,12 @@ impl Incoming {
         position as usize >= self.moved_away_from || is_deleted(&self.batches[row.batch as usize], row.row as usize)
     }
 
-    /// The fate of each row of `old`; empty if all are copied.
-    fn fates(&mut self, run: &Run, old: &RecordBatch) -> Result<Vec<Fate>> {
-        let keys = old.column(RECORD_KEY).as_string::<i32>();
+    /// The fate of each row of `old` that an incoming one meets, in their order.
+    fn fates(&mut self, run: &Run, old: &RecordBatch) -> Result<Vec<(u32, Fate)>> {
+        let keys = old.column_by_name(META_COLUMNS[RECORD_KEY]).map(|keys| keys.as_string::<i32>());
         let mut matches: Vec<(u32, u32)> = Vec::new();
-        for row in 0..keys.len() {
-            if keys.is_valid(row) {
-                matches.extend(self.table.find(keys.value(row)).map(|position| (row as u32, position)));
-            }
+        for (row, key) in (0..).zip(keys.into_iter().flatten()) {
+            matches.extend(key.into_iter().flat_map(|key| self.table.find(key)).map(|position| (row, position)));
         }
         if matches.is_empty() {
             return Ok(Vec::new());
@@ -220,16 +243,17 @@ impl Incoming {
             self.settled[*position as usize] = true;
         }
         let kept = self.kept_by_rule(run, old, &matches)?;
-        let mut fates = vec![Fate::Copied; keys.len()];
-        for (at, (row, position)) in matches.into_iter().enumerate() {
+        let fate = |(at, (row, position)): (usize, (u32, u32))| {
             // Whether a record moves away was decided with the rule already.
             let rule_applies = (position as usize) < self.moved_away_from;
             let is_kept = kept.as_ref().is_some_and(|kept| kept.is_valid(at) && kept.value(at));
-            if !(rule_applies && is_kept) {
-                fates[row as usize] = if self.deletes(position) { Fate::Deleted } else { Fate::Replaced(position) };
+            match (rule_applies && is_kept, self.deletes(position)) {
+                (true, _) => (row, Fate::Kept),
+                (false, true) => (row, Fate::Deleted),
+                (false, false) => (row, Fate::Replaced(position)),
             }
-        }
-        Ok(fates)
+        };
+        Ok(matches.into_iter().enumerate().map(fate).collect())
     }
 
     /// For each match whether the stored row stays; `None`: none does.
@@ -258,15 +282,23 @@ impl Incoming {
 }
 
 /// The rows of `old` as they go into `file`, whose counts are brought up to date.
-fn merge_batch(file: &mut DataFile, incoming: &Incoming, old: &RecordBatch, fates: &[Fate]) -> Result<RecordBatch> {
-    if fates.iter().all(|fate| *fate == Fate::Copied) {
+fn merge_batch(
+    file: &mut DataFile,
+    incoming: &Incoming,
+    old: &RecordBatch,
+    fates: &[(u32, Fate)],
+) -> Result<RecordBatch> {
+    if fates.iter().all(|(_, fate)| *fate == Fate::Kept) {
         return Ok(with_file_name(file, old)?);
     }
-    let mut picks: Vec<(usize, usize)> = Vec::with_capacity(fates.len());
+    let mut picks: Vec<(usize, usize)> = Vec::with_capacity(old.num_rows());
     let (mut replacing, mut positions) = (Vec::new(), Vec::new());
-    for (row, fate) in fates.iter().enumerate() {
+    let mut next = 0;
+    for (row, fate) in fates {
+        picks.extend((next..*row as usize).map(|row| (0, row)));
+        next = *row as usize + 1;
         match *fate {
-            Fate::Copied => picks.push((0, row)),
+            Fate::Kept => picks.push((0, *row as usize)),
             Fate::Deleted => file.stat().num_deletes += 1,
             Fate::Replaced(position) => {
                 positions.push(file.rows() + picks.len() as u64);
@@ -275,6 +307,7 @@ fn merge_batch(file: &mut DataFile, incoming: &Incoming, old: &RecordBatch, fate
             }
         }
     }
+    picks.extend((next..old.num_rows()).map(|row| (0, row)));
     file.stat().num_update_writes += replacing.len() as u64;
     let merged = if replacing.is_empty() {
         interleave_record_batch(&[old], &picks)?
@@ -289,7 +322,7 @@ fn merge_batch(file: &mut DataFile, incoming: &Incoming, old: &RecordBatch, fate
 /// Stored rows as they go into `file`.
 pub(super) fn with_file_name(file: &mut DataFile, batch: &RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
     let mut columns = batch.columns().to_vec();
-    debug_assert_eq!(batch.schema_ref().field(COMMIT_TIME).name(), crate::table::META_COLUMNS[COMMIT_TIME]);
+    debug_assert_eq!(batch.schema_ref().field(COMMIT_TIME).name(), META_COLUMNS[COMMIT_TIME]);
     columns[FILE_NAME] = file.meta().file_name(batch.num_rows());
     RecordBatch::try_new(batch.schema(), columns)
 }

@@ -22,6 +22,7 @@ mod create;
 mod data_file;
 mod merge;
 mod meta;
+mod row_groups;
 mod sort;
 mod status;
 #[cfg(test)]

@@ -202,6 +202,7 @@ impl Group {
         // Row groups and batches do not end together.
         (0..rows.num_rows()).step_by(7).for_each(|at| {
             writer.write(&rows.slice(at, 7.min(rows.num_rows() - at))).unwrap();
+            writer.flush_row_group().unwrap();
         });
         BaseFile { size: writer.finish().unwrap().size, ..file }
     }
@@ -245,6 +246,31 @@ impl Group {
             all.extend(rows(&batch.rows));
         }
         Ok((all, counts))
+    }
+
+    /// The rows, of which those of row groups that come whole are put together here; and how many row groups have.
+    pub fn merge_parts(&self, options: &SliceOptions, groups: WholeGroups) -> Result<(Vec<Row>, usize)> {
+        let (table, slice, options) = (self.table.clone(), self.slice.clone(), options.clone());
+        let timeline = self.timeline();
+        let work = move || {
+            let mut merged = merge(&table, &timeline, &slice, &options)?;
+            let (mut all, mut whole) = (Vec::new(), 0);
+            while let Some(part) = merged.next_part(&groups)? {
+                match part {
+                    Part::Rows(batch) => all.extend(rows(&batch.rows)),
+                    Part::RowGroup { base, group, patch } => {
+                        let stored = base.batches_of(group..group + 1, None, 3).unwrap();
+                        let mut stored: Vec<Row> = stored.flat_map(|batch| rows(&batch.unwrap())).collect();
+                        let with = patch.with.iter().flat_map(rows);
+                        patch.rows.iter().zip(with).for_each(|(at, row)| stored[*at as usize] = row);
+                        all.extend(stored);
+                        whole += 1;
+                    }
+                }
+            }
+            Ok((all, whole))
+        };
+        self.runtime.block_on(async { tokio::task::spawn_blocking(work).await.unwrap() })
     }
 
     /// What `then` makes of each batch, and of what is in memory then.

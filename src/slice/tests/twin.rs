@@ -216,7 +216,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_history_reads_as_its_twin(history in history(), memory in 0..3000_usize, batch_rows in 1..9_usize) {
+    fn any_history_reads_as_its_twin(
+        history in history(),
+        memory in 0..3000_usize,
+        batch_rows in 1..9_usize,
+        whole in prop::collection::vec(any::<bool>(), 3),
+        last_joins in 0..4_u64,
+    ) {
         let group = history.group();
         for payload in [PayloadClass::OverwriteWithLatest, PayloadClass::DefaultHoodieRecord] {
             for ordering_field in [Some("ts".to_string()), None] {
@@ -226,10 +232,38 @@ proptest! {
                 prop_assert_eq!(&got, &want, "{:?}", payload);
                 let stored = history.base.as_ref().map_or(0, Vec::len) as u64;
                 prop_assert_eq!(want.len() as u64, stored + counts.inserts - counts.deletes);
+                for memory in [enough.memory, memory] {
+                    let groups = WholeGroups { whole: whole.clone(), last_joins };
+                    let (parts, _) = group.merge_parts(&SliceOptions { memory, ..enough.clone() }, groups).unwrap();
+                    prop_assert_eq!(&parts, &want, "{:?} by row groups {:?}", payload, whole);
+                }
                 let (windowed, few) = group.merge(&SliceOptions { memory, ..enough }).unwrap();
                 prop_assert_eq!(&windowed, &want, "{:?} with {} bytes", payload, memory);
                 prop_assert_eq!(Counts { batches: few.batches, ..counts }, few);
             }
         }
+    }
+}
+
+#[test]
+fn row_groups_come_whole_where_no_row_is_gone() {
+    let base: Vec<Row> = (0..21).map(|at| row(&time(0), &format!("k{at}"), 0, "base")).collect();
+    let mut group = Group::new(Some(&base));
+    let (update, new) = (row(&time(10), "k3", 1, "changed"), row(&time(10), "new", 1, "new"));
+    group.log(vec![data(&time(10), &schema(), &[update, new])], 0);
+    group.log(vec![deletes(&time(10), vec![("k8".to_string(), OrderingValue::Long(1))])], 0);
+    group.completed(&time(10));
+    let options = options(PayloadClass::OverwriteWithLatest);
+    for (name, whole, last_joins, want) in [
+        ("all but that with a delete", [true, true, true], u64::MAX, 2),
+        ("those that are asked for", [false, true, true], u64::MAX, 1),
+        ("the last one not where rows follow", [true, true, true], 1, 1),
+        ("or as many as are asked for", [true, true, true], 2, 2),
+        ("none", [false, false, false], u64::MAX, 0),
+    ] {
+        let groups = WholeGroups { whole: whole.to_vec(), last_joins };
+        let (rows, got) = group.merge_parts(&options, groups).unwrap();
+        assert_eq!(got, want, "{name}");
+        assert_eq!(rows, group.merge(&options).unwrap().0, "{name}");
     }
 }

@@ -1,19 +1,20 @@
-//! Row groups of a file as they go into another one: encoded and compressed as they are, but for the name of the file.
+//! Row groups of a file as they go into another one: columns encoded and compressed as they are.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
+use arrow::datatypes::{Field, Schema};
 use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
-use parquet::schema::types::SchemaDescriptor;
+use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
-use super::reader::File;
 use super::row_group::chunk_range;
 use super::{RECORD_KEY, Reader, Result};
 
-/// Bytes that are fetched at a time where a row group is copied.
+/// Bytes that are in memory of a row group that is copied, and of a column more.
 const PIECE: u64 = 8 << 20;
 
 /// Writers whose column chunks are what the format says: parquet-mr since 1.10 (Spark 2.4), before which dictionaries and
@@ -36,17 +37,25 @@ impl Reader {
         groups.map(|group| RowGroup { rows: rows(group), bytes: bytes(group), keys: keys(group) }).collect()
     }
 
-    /// Whether row groups can stand in a file of that schema as they are.
-    pub(super) fn is_written_as(&self, schema: &SchemaDescriptor) -> bool {
+    /// Whether row groups can stand in a file of that schema, which as Arrow has it is `arrow`, as they are.
+    pub(super) fn is_written_as(&self, schema: &SchemaDescriptor, arrow: &Schema) -> bool {
         let metadata = self.metadata.metadata().file_metadata();
         let writer = metadata.created_by().unwrap_or_default();
         // The name of the message is the writer's own affair.
         TRUSTED_WRITERS.iter().any(|trusted| writer.starts_with(trusted))
             && metadata.schema_descr().root_schema().get_fields() == schema.root_schema().get_fields()
+            && self.schema().fields().iter().zip(arrow.fields()).all(|(file, want)| is_same(file, want))
     }
 
     pub(super) fn row_group_rows(&self, group: usize) -> Result<u64> {
         self.row_group(group).map(rows)
+    }
+
+    /// Columns of a row group whose writer made no dictionary, or threw it away.
+    pub(super) fn without_dictionary(&self, group: usize) -> Result<Vec<ColumnPath>> {
+        let columns = self.row_group(group)?.columns().iter();
+        let without = columns.filter(|column| column.dictionary_page_offset().is_none());
+        Ok(without.map(|column| column.column_path().clone()).collect())
     }
 
     fn row_group(&self, group: usize) -> Result<&RowGroupMetaData> {
@@ -54,59 +63,93 @@ impl Reader {
         groups.get(group).ok_or_else(|| self.file.corrupt(format!("it has no row group {group}")))
     }
 
-    /// The column chunks of a row group, in the order of its columns; `None` for that of column `without`. Never in memory
-    /// all at a time.
-    pub(super) fn column_chunks(&self, group: usize, without: usize) -> Result<ColumnChunks<'_>> {
-        let file = self.file.as_ref();
-        let group = self.row_group(group)?;
-        let ranges = group.columns().iter().map(|column| chunk_range(column, file.size));
-        let ranges = ranges.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| file.corrupt(e))?;
-        Ok(ColumnChunks { file, group, ranges, without, next: 0, fetched: VecDeque::new() })
+    /// The top-level columns of a row group as they are encoded, but for `without`, a few at a time: as many as fit into a
+    /// piece, and one at least. That one is there, with nothing in it.
+    pub(super) fn encoded_columns(&self, group: usize, without: usize) -> Result<EncodedColumns<'_>> {
+        self.row_group(group)?;
+        Ok(EncodedColumns { reader: self, group, without, next: 0 })
     }
 }
 
-/// See [`Reader::column_chunks`].
-pub(super) struct ColumnChunks<'a> {
-    file: &'a File,
-    group: &'a RowGroupMetaData,
-    ranges: Vec<Range<u64>>,
+/// See [`Reader::encoded_columns`].
+pub(super) struct EncodedColumns<'a> {
+    reader: &'a Reader,
+    group: usize,
     without: usize,
     next: usize,
-    /// Of columns from `next` on, but for `without`.
-    fetched: VecDeque<Bytes>,
 }
 
-impl Iterator for ColumnChunks<'_> {
-    type Item = Result<Option<(Bytes, ColumnCloseResult)>>;
+impl<'a> Iterator for EncodedColumns<'a> {
+    type Item = Result<Vec<EncodedColumn<'a>>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let column = self.group.columns().get(self.next)?;
-        let at = self.next;
-        self.next += 1;
-        if at == self.without {
-            return Some(Ok(None));
-        }
-        let bytes = match self.fetched.pop_front().map_or_else(|| self.fetch(at), Ok) {
-            Ok(bytes) => bytes,
-            Err(e) => return Some(Err(e)),
-        };
-        let closed = closed(column, rows(self.group)).map_err(|e| self.file.corrupt(e));
-        Some(closed.map(|closed| Some((bytes, closed))))
+        let leaves = self.reader.metadata.parquet_schema().num_columns();
+        (self.next < leaves).then(|| self.fetch())
     }
 }
 
-impl ColumnChunks<'_> {
-    /// Of column `first`, and of as many after it as fit into a piece.
-    fn fetch(&mut self, first: usize) -> Result<Bytes> {
+impl<'a> EncodedColumns<'a> {
+    fn fetch(&mut self) -> Result<Vec<EncodedColumn<'a>>> {
+        let EncodedColumns { reader, group, without, .. } = *self;
+        let (file, schema) = (reader.file.as_ref(), reader.metadata.parquet_schema());
+        let leaves = reader.row_group(group)?.columns();
+        let (mut columns, mut ranges): (Vec<EncodedColumn>, Vec<Range<u64>>) = (Vec::new(), Vec::new());
         let mut bytes = 0;
-        let after = self.ranges.iter().enumerate().skip(first).filter(|(at, _)| *at != self.without);
-        let piece = after.map(|(_, range)| range.clone()).take_while(|range| {
-            let fits = bytes == 0 || bytes + (range.end - range.start) <= PIECE;
-            bytes += range.end - range.start;
-            fits
-        });
-        self.fetched = self.file.fetch(&piece.collect::<Vec<_>>())?.into();
-        self.fetched.pop_front().ok_or_else(|| self.file.corrupt("a column chunk is not there"))
+        while let Some(column) = leaves.get(self.next) {
+            let root = schema.get_column_root_idx(self.next);
+            if columns.last().is_none_or(|last| last.root != root) {
+                if bytes >= PIECE {
+                    break;
+                }
+                columns.push(EncodedColumn { reader, group, root, leaves: self.next..self.next, chunks: Vec::new() });
+            }
+            if root != without {
+                let range = chunk_range(column, file.size).map_err(|e| file.corrupt(e))?;
+                bytes += range.end - range.start;
+                ranges.push(range);
+            }
+            self.next += 1;
+            columns.iter_mut().last().into_iter().for_each(|column| column.leaves.end = self.next);
+        }
+        let mut fetched = ranges.iter().map(|range| range.start).zip(file.fetch(&ranges)?);
+        for column in columns.iter_mut().filter(|column| column.root != without) {
+            column.chunks = fetched.by_ref().take(column.leaves.len()).collect();
+        }
+        Ok(columns)
+    }
+}
+
+/// A top-level column of a row group, as it is encoded.
+pub(super) struct EncodedColumn<'a> {
+    reader: &'a Reader,
+    group: usize,
+    /// Which of the top-level columns.
+    pub(super) root: usize,
+    /// The columns within it.
+    pub(super) leaves: Range<usize>,
+    /// Of each: where it begins in the file, and its bytes.
+    chunks: Vec<(u64, Bytes)>,
+}
+
+impl EncodedColumn<'_> {
+    /// The column chunks, and what is to be said of them where they go.
+    pub(super) fn into_chunks(self) -> Result<Vec<(Bytes, ColumnCloseResult)>> {
+        let group = self.reader.row_group(self.group)?;
+        let columns = group.columns().get(self.leaves).unwrap_or_default();
+        let chunk = |(column, (_, bytes))| closed(column, rows(group)).map(|closed| (bytes, closed));
+        let chunks = columns.iter().zip(self.chunks).map(chunk).collect::<parquet::errors::Result<_>>();
+        chunks.map_err(|e| self.reader.file.corrupt(e))
+    }
+
+    pub(super) fn corrupt(&self, cause: impl std::fmt::Display) -> super::super::Error {
+        self.reader.file.corrupt(cause)
+    }
+
+    /// Its values, in batches of one column.
+    pub(super) fn decode(&self, batch_rows: usize) -> Result<ParquetRecordBatchReader> {
+        let reader = self.reader;
+        let levels = reader.levels(ProjectionMask::roots(reader.metadata.parquet_schema(), [self.root]))?;
+        reader.decode(self.group, &levels, batch_rows, self.leaves.clone().zip(self.chunks.iter().cloned()))
     }
 }
 
@@ -130,6 +173,11 @@ fn closed(column: &ColumnChunkMetaData, rows: u64) -> parquet::errors::Result<Co
         column_index: None,
         offset_index: None,
     })
+}
+
+/// But for names within lists and maps, which Parquet has its own of.
+fn is_same(a: &Field, b: &Field) -> bool {
+    a.name() == b.name() && a.data_type().equals_datatype(b.data_type())
 }
 
 fn rows(group: &RowGroupMetaData) -> u64 {

@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 
-use parquet::errors::Result;
-
 static CORES: LazyLock<usize> = LazyLock::new(num_cpus::get);
 
 /// Files that the process is writing.
@@ -22,7 +20,11 @@ impl Writing {
 
     /// Does `work` on each task: here and, for each core that no other file is written on, on a thread of its own. For work
     /// of a millisecond and more: a thread takes some 30 µs to start.
-    pub(super) fn each<T: Send>(&self, tasks: Vec<T>, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
+    pub(super) fn each<T: Send, E: Send>(
+        &self,
+        tasks: Vec<T>,
+        work: impl Fn(T) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
         spread(CORES.saturating_sub(OPEN.load(Ordering::Relaxed)), tasks, work)
     }
 }
@@ -34,7 +36,7 @@ impl Drop for Writing {
 }
 
 /// With the help of at most `helpers` threads.
-fn spread<T: Send>(helpers: usize, tasks: Vec<T>, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
+fn spread<T: Send, E: Send>(helpers: usize, tasks: Vec<T>, work: impl Fn(T) -> Result<(), E> + Sync) -> Result<(), E> {
     let helpers = helpers.min(tasks.len().saturating_sub(1));
     if helpers == 0 {
         return tasks.into_iter().try_for_each(work);
@@ -73,7 +75,7 @@ mod tests {
             let done: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
             let count_up = |at: usize| {
                 done[at].fetch_add(1, Ordering::Relaxed);
-                Ok(())
+                Ok::<_, ParquetError>(())
             };
             spread(helpers, (0..count).collect(), count_up).unwrap();
             assert!(done.iter().all(|times| times.load(Ordering::Relaxed) == 1), "{count} by {helpers}");

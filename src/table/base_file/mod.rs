@@ -13,6 +13,7 @@ mod key_range;
 mod murmur;
 mod page_header;
 mod parquet_schema;
+mod patch;
 mod reader;
 mod row_group;
 mod rows;
@@ -27,6 +28,7 @@ pub use bloom::{BloomBuilder, BloomFilter};
 pub use copy::RowGroup;
 pub use error::Error;
 pub use key_range::KeyRange;
+pub use patch::Patch;
 pub use reader::Reader;
 pub use writer::{BlockWriter, Sealed, Writer};
 

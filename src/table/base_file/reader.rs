@@ -103,9 +103,13 @@ impl Reader {
         self.metadata.metadata().row_groups().iter().map(rows).sum()
     }
 
+    pub fn row_group_count(&self) -> usize {
+        self.metadata.metadata().num_row_groups()
+    }
+
     /// The `_hoodie_record_key` column, in file order, in chunks.
     pub fn record_keys(&self) -> Result<Vec<StringArray>> {
-        self.record_keys_of(0..self.metadata.metadata().num_row_groups())?.collect()
+        self.record_keys_of(0..self.row_group_count())?.collect()
     }
 
     /// The same of some of the row groups, as it is taken.
@@ -123,7 +127,7 @@ impl Reader {
         columns: Option<&[&str]>,
         batch_size: usize,
     ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>> {
-        self.batches_of(0..self.metadata.metadata().num_row_groups(), columns, batch_size)
+        self.batches_of(0..self.row_group_count(), columns, batch_size)
     }
 
     /// The same of some of the row groups.
@@ -146,8 +150,7 @@ impl Reader {
                 ProjectionMask::roots(self.metadata.parquet_schema(), roots)
             }
         };
-        let levels = parquet_to_arrow_field_levels(self.metadata.parquet_schema(), projection.clone(), None)
-            .map_err(|e| self.file.corrupt(e))?;
+        let levels = self.levels(projection.clone())?;
         Ok(Box::new(Batches {
             reader: self.clone(),
             projection,
@@ -156,6 +159,24 @@ impl Reader {
             groups: groups.collect(),
             current: None,
         }))
+    }
+
+    pub(super) fn levels(&self, projection: ProjectionMask) -> Result<FieldLevels> {
+        parquet_to_arrow_field_levels(self.metadata.parquet_schema(), projection, None)
+            .map_err(|e| self.file.corrupt(e))
+    }
+
+    /// `chunks`: by leaf of the projection that the levels are of, where it begins in the file, and its bytes.
+    pub(super) fn decode(
+        &self,
+        group: usize,
+        levels: &FieldLevels,
+        batch_rows: usize,
+        chunks: impl Iterator<Item = (usize, (u64, Bytes))>,
+    ) -> Result<ParquetRecordBatchReader> {
+        let fetched = Fetched::new(self.metadata.metadata(), group, chunks);
+        ParquetRecordBatchReader::try_new_with_row_groups(levels, &fetched, batch_rows, None)
+            .map_err(|e| self.file.corrupt(e))
     }
 }
 
@@ -225,13 +246,10 @@ impl Batches {
 
     fn open(&self, group: usize) -> Result<ParquetRecordBatchReader> {
         let Reader { file, metadata } = &self.reader;
-        let metadata = metadata.metadata();
-        let chunks = chunk_ranges(metadata.row_group(group), &self.projection, file.size)
+        let chunks = chunk_ranges(metadata.metadata().row_group(group), &self.projection, file.size)
             .map_err(|e| file.corrupt(format!("row group {group}: {e}")))?;
         let (leaves, ranges): (Vec<_>, Vec<_>) = chunks.into_iter().unzip();
         let chunks = ranges.iter().map(|r| r.start).zip(file.fetch(&ranges)?);
-        let fetched = Fetched::new(metadata, group, leaves.into_iter().zip(chunks));
-        ParquetRecordBatchReader::try_new_with_row_groups(&self.levels, &fetched, self.batch_size, None)
-            .map_err(|e| file.corrupt(e))
+        self.reader.decode(group, &self.levels, self.batch_size, leaves.into_iter().zip(chunks))
     }
 }

@@ -5,23 +5,28 @@ use std::iter::repeat_n;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Field, Schema};
+use bytes::Bytes;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowLeafColumn, ArrowRowGroupWriterFactory, compute_leaves,
 };
 use parquet::basic::Compression;
+use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{ColumnPath, SchemaDescriptor};
+use parquet::schema::types::ColumnPath;
 
+use super::copy::EncodedColumn;
 use super::cores::Writing;
 use super::gzip::{GzipChunk, GzipChunks};
+use super::patch::{ColumnPatch, Patch};
 use super::{
     COMMIT_SEQNO, Error, FILE_NAME, FOOTER_AVRO_SCHEMA, FOOTER_MODEL, RECORD_KEY, Reader, Result, WriterOptions,
     parquet_schema, sample,
 };
+use crate::table::Error as TableError;
 
 /// Bytes that go to the file at a time.
 const PIECE: usize = 64 << 10;
@@ -56,7 +61,7 @@ impl<W: Write + Send> Rows<W> {
     }
 
     fn add(&mut self, batch: &RecordBatch) -> ParquetResult<()> {
-        let block_size = bytes(self.options.block_size);
+        let block_size = size(self.options.block_size);
         let mut start = 0;
         while start < batch.num_rows() {
             let open = match &mut self.open {
@@ -125,46 +130,52 @@ impl<W: Write + Send> Rows<W> {
         Ok(())
     }
 
-    pub(super) fn parquet_schema(&self) -> &SchemaDescriptor {
-        self.file.schema_descr()
+    pub(super) fn takes_row_groups_of(&self, from: &Reader) -> bool {
+        from.is_written_as(self.file.schema_descr(), &self.options.schema)
     }
 
-    /// A row group of a file of the same columns, as it is encoded there, but for `_hoodie_file_name`; how many rows it has.
-    pub(super) fn copy(&mut self, from: &Reader, group: usize, file_name: &str) -> Result<u64> {
+    /// A row group of a file of the same columns, with the rows of `patch`, and with `_hoodie_file_name` new; how many rows it
+    /// has. Columns in which nothing changes stay as they are encoded there.
+    pub(super) fn copy(&mut self, from: &Reader, group: usize, patch: &Patch, file_name: &str) -> Result<u64> {
         self.flush()?;
+        patch.with.iter().try_for_each(|with| self.check(with))?;
         let rows = from.row_group_rows(group)?;
         let failed = |e: ParquetError| write_error(&self.display, &e);
-        let (at, name) = self.file_name_column(file_name, rows).map_err(failed)?;
-        let mut name = Some(name);
+        let fields = self.options.schema.fields();
+        let name_column = self.options.schema.index_of(FILE_NAME).map_err(|e| write_error(&self.display, &e))?;
+        let without_dictionary = from.without_dictionary(group)?;
+        let open = RowGroup::begin(&self.file, &self.options, &without_dictionary).map_err(failed)?;
+        let mut writers = open.columns.into_iter();
         let mut row_group = self.file.next_row_group().map_err(failed)?;
-        for chunk in from.column_chunks(group, at)? {
-            match chunk? {
-                Some((bytes, close)) => row_group.append_column(&bytes, close).map_err(failed)?,
-                None => name.take().map_or(Ok(()), |name| name.append(&mut row_group)).map_err(failed)?,
+        for columns in from.encoded_columns(group, name_column)? {
+            let mut copies = Vec::new();
+            for column in columns? {
+                let writers = writers.by_ref().take(column.leaves.len()).collect();
+                copies.push(Copying { old: Some(column), writers, done: Vec::new() });
+            }
+            self.writing.each(copies.iter_mut().collect(), |copying: &mut Copying| {
+                let Some(old) = copying.old.take() else { return Ok(()) };
+                let field = fields[old.root].as_ref();
+                if old.root == name_column {
+                    return copying.name(field, file_name, rows).map_err(|e| failed(e).into());
+                }
+                if let Some(with) = patch.with.as_ref().filter(|_| field.name() != RECORD_KEY) {
+                    let (rows, with) = (patch.rows.as_slice(), with.column(old.root));
+                    let patch = ColumnPatch { rows, with, field, display: &self.display };
+                    if patch.encode(&old, &mut copying.writers)? {
+                        return copying.close().map_err(|e| failed(e).into());
+                    }
+                }
+                copying.done =
+                    old.into_chunks()?.into_iter().map(|(bytes, close)| Chunk::Copied(bytes, close)).collect();
+                Ok::<_, TableError>(())
+            })?;
+            for chunk in copies.into_iter().flat_map(|copying| copying.done) {
+                chunk.append(&mut row_group).map_err(failed)?;
             }
         }
         row_group.close().map_err(failed)?;
         Ok(rows)
-    }
-
-    /// The column `_hoodie_file_name` of a row group, and which one it is.
-    fn file_name_column(&self, file_name: &str, rows: u64) -> ParquetResult<(usize, Encoded)> {
-        let missing = || ParquetError::General(format!("there is no column {FILE_NAME}"));
-        let mut paths = self.parquet_schema().columns().iter().map(|column| column.path().parts());
-        let at = paths.position(|path| path == [FILE_NAME]).ok_or_else(missing)?;
-        let columns = RowGroup::begin(&self.file, &self.options, &[])?.columns;
-        let mut column = columns.into_iter().nth(at).ok_or_else(missing)?;
-        let (_, field) = self.options.schema.column_with_name(FILE_NAME).ok_or_else(missing)?;
-        let mut left = usize::try_from(rows).unwrap_or(usize::MAX);
-        let names: ArrayRef = Arc::new(StringArray::from_iter_values(repeat_n(file_name, left.min(NAMES))));
-        while left > 0 {
-            let count = left.min(NAMES);
-            for leaf in compute_leaves(field, &names.slice(0, count))? {
-                column.writer.write(&leaf)?;
-            }
-            left -= count;
-        }
-        Ok((at, column.close()?))
     }
 
     /// `footer`: what the footer says besides the schema.
@@ -185,15 +196,42 @@ struct RowGroup {
     rows: usize,
 }
 
-struct Column {
+pub(super) struct Column {
     writer: ArrowColumnWriter,
     gzipped: Option<GzipChunk>,
 }
 
 /// A column chunk that goes to the file next.
-struct Encoded {
-    chunk: ArrowColumnChunk,
-    gzipped: Option<GzipChunk>,
+enum Chunk {
+    Encoded(ArrowColumnChunk, Option<GzipChunk>),
+    Copied(Bytes, ColumnCloseResult),
+}
+
+/// A top-level column that goes from file to file.
+struct Copying<'a> {
+    old: Option<EncodedColumn<'a>>,
+    /// For the columns within it, if they change.
+    writers: Vec<Column>,
+    done: Vec<Chunk>,
+}
+
+impl Copying<'_> {
+    fn name(&mut self, field: &Field, name: &str, rows: u64) -> ParquetResult<()> {
+        let mut left = usize::try_from(rows).unwrap_or(usize::MAX);
+        let names: ArrayRef = Arc::new(StringArray::from_iter_values(repeat_n(name, left.min(NAMES))));
+        while left > 0 {
+            let count = left.min(NAMES);
+            let leaves = compute_leaves(field, &names.slice(0, count))?;
+            self.writers.iter_mut().zip(&leaves).try_for_each(|(writer, leaf)| writer.write(leaf))?;
+            left -= count;
+        }
+        self.close()
+    }
+
+    fn close(&mut self) -> ParquetResult<()> {
+        self.done = self.writers.drain(..).map(Column::close).collect::<ParquetResult<_>>()?;
+        Ok(())
+    }
 }
 
 impl RowGroup {
@@ -227,7 +265,7 @@ impl RowGroup {
     fn add(&mut self, writing: &Writing, schema: &Schema, batch: &RecordBatch) -> ParquetResult<()> {
         let leaves = schema.fields().iter().zip(batch.columns()).map(|(field, array)| compute_leaves(field, array));
         let leaves: Vec<Vec<ArrowLeafColumn>> = leaves.collect::<ParquetResult<_>>()?;
-        let write = |(column, leaf): (&mut Column, ArrowLeafColumn)| column.writer.write(&leaf);
+        let write = |(column, leaf): (&mut Column, ArrowLeafColumn)| column.write(&leaf);
         let mut tasks = self.columns.iter_mut().zip(leaves.into_iter().flatten());
         match batch.num_rows() < FEW {
             true => tasks.try_for_each(write)?,
@@ -237,14 +275,14 @@ impl RowGroup {
         Ok(())
     }
 
-    fn close(self, writing: &Writing) -> ParquetResult<Vec<Encoded>> {
+    fn close(self, writing: &Writing) -> ParquetResult<Vec<Chunk>> {
         if self.rows < FEW {
             return self.columns.into_iter().map(Column::close).collect();
         }
         let mut closed: Vec<_> = self.columns.iter().map(|_| None).collect();
         writing.each(self.columns.into_iter().zip(&mut closed).collect(), |(column, closed)| {
             *closed = Some(column.close()?);
-            Ok(())
+            Ok::<_, ParquetError>(())
         })?;
         Ok(closed.into_iter().flatten().collect())
     }
@@ -269,8 +307,12 @@ impl RowGroup {
 }
 
 impl Column {
-    fn close(self) -> ParquetResult<Encoded> {
-        Ok(Encoded { chunk: self.writer.close()?, gzipped: self.gzipped })
+    pub(super) fn write(&mut self, leaf: &ArrowLeafColumn) -> ParquetResult<()> {
+        self.writer.write(leaf)
+    }
+
+    fn close(self) -> ParquetResult<Chunk> {
+        Ok(Chunk::Encoded(self.writer.close()?, self.gzipped))
     }
 
     fn size(&self) -> usize {
@@ -279,16 +321,17 @@ impl Column {
     }
 }
 
-impl Encoded {
+impl Chunk {
     fn append<W: Write + Send>(self, row_group: &mut SerializedRowGroupWriter<'_, W>) -> ParquetResult<()> {
-        match self.gzipped {
-            Some(gzipped) => gzipped.append(self.chunk, row_group),
-            None => self.chunk.append_to_row_group(row_group),
+        match self {
+            Chunk::Encoded(chunk, Some(gzipped)) => gzipped.append(chunk, row_group),
+            Chunk::Encoded(chunk, None) => chunk.append_to_row_group(row_group),
+            Chunk::Copied(bytes, close) => row_group.append_column(&bytes, close),
         }
     }
 }
 
-fn bytes(n: u64) -> usize {
+fn size(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX).max(1)
 }
 
@@ -301,8 +344,8 @@ fn properties(options: &WriterOptions, unique: &[ColumnPath]) -> WriterPropertie
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_compression(encoder_compresses)
         .set_dictionary_enabled(options.dictionary_enabled)
-        .set_data_page_size_limit(bytes(options.page_size))
-        .set_dictionary_page_size_limit(bytes(options.page_size))
+        .set_data_page_size_limit(size(options.page_size))
+        .set_dictionary_page_size_limit(size(options.page_size))
         .set_max_row_group_row_count(None)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         // Of no use without a column index.

@@ -7,7 +7,7 @@ use super::key_range::KeyRange;
 use super::rows::{Rows, write_error};
 use super::{
     BLOOM_TYPE_DYNAMIC, BloomOptions, Error, FOOTER_BLOOM, FOOTER_BLOOM_TYPE, FOOTER_MAX_KEY, FOOTER_MIN_KEY,
-    KeyFooter, RECORD_KEY, Reader, Result, WriterOptions, Written,
+    KeyFooter, Patch, RECORD_KEY, Reader, Result, WriterOptions, Written,
 };
 use crate::storage::{Storage, Upload};
 
@@ -72,15 +72,17 @@ impl Writer {
 
     /// Whether [`Writer::copy`] can be: the columns of that file are exactly those of this one.
     pub fn takes_row_groups_of(&self, from: &Reader) -> bool {
-        from.is_written_as(self.rows.parquet_schema())
+        self.rows.takes_row_groups_of(from)
     }
 
-    /// A row group of `from` as it is encoded there, but for the column `_hoodie_file_name`; how many rows it has. Its keys
-    /// are read and shown to `keys`, unless they are inherited.
+    /// A row group of `from` with the rows of `patch`, whose keys are those of the rows before them, and with the column
+    /// `_hoodie_file_name` new; how many rows it has. The keys are read and shown to `keys`, unless they are inherited.
+    /// Columns in which nothing changes stay as they are encoded there.
     pub fn copy(
         &mut self,
         from: &Reader,
         group: usize,
+        patch: &Patch,
         file_name: &str,
         mut keys: impl FnMut(&StringArray),
     ) -> Result<u64> {
@@ -91,7 +93,7 @@ impl Writer {
                 keys(&read);
             }
         }
-        let rows = self.rows.copy(from, group, file_name)?;
+        let rows = self.rows.copy(from, group, patch, file_name)?;
         self.count += rows;
         Ok(rows)
     }

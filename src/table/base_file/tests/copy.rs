@@ -1,6 +1,8 @@
 //! Row groups that go from file to file.
 
 use super::*;
+use arrow::compute::{interleave_record_batch, take, take_record_batch};
+use arrow::datatypes::Int64Type;
 use parquet::basic::ZstdLevel;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader};
 
@@ -63,7 +65,7 @@ fn a_copied_row_group_is_the_same_but_for_the_file_name() {
             let mut shown = Vec::new();
             writer.write_stored(&first.slice(0, 2)).unwrap();
             assert_eq!(
-                writer.copy(&reader, 1, "new", |keys| shown.push(keys.clone())).unwrap(),
+                writer.copy(&reader, 1, &Patch::default(), "new", |keys| shown.push(keys.clone())).unwrap(),
                 last.num_rows() as u64
             );
             writer.write_stored(&first.slice(0, 1)).unwrap();
@@ -144,11 +146,82 @@ fn row_groups_of_hudis_files_are_taken() {
                 continue;
             }
             for group in 0..old.row_groups().len() {
-                assert_eq!(writer.copy(&old, group, "new", |_| ()).unwrap(), old.row_groups()[group].rows);
+                assert_eq!(
+                    writer.copy(&old, group, &Patch::default(), "new", |_| ()).unwrap(),
+                    old.row_groups()[group].rows
+                );
             }
             writer.finish().unwrap();
             let new = place.open(COPY).unwrap();
             assert_eq!(read(&new, None, 100), renamed(&read(&old, None, 100), "new"), "{path}");
         }
     }
+}
+
+/// The first row of [`all_types`] with other values, where there are any.
+fn other_values() -> RecordBatch {
+    let typed = all_types();
+    let columns = typed.columns().iter().map(|column| take(column, &UInt32Array::from(vec![1, 0]), None).unwrap());
+    let mut columns: Vec<ArrayRef> = columns.collect();
+    for name in [RECORD_KEY, META_COLUMNS[3]] {
+        let at = typed.schema().index_of(name).unwrap();
+        columns[at] = typed.column(at).clone();
+    }
+    RecordBatch::try_new(typed.schema(), columns).unwrap()
+}
+
+fn patched(place: &Place, options: &WriterOptions, group: usize, patch: &Patch) -> RecordBatch {
+    let reader = place.open(PATH).unwrap();
+    let _entered = place.runtime.enter();
+    let mut writer = Writer::create(&place.storage, COPY, options).unwrap();
+    writer.copy(&reader, group, patch, "new", |_| ()).unwrap();
+    writer.finish().unwrap();
+    read(&place.open(COPY).unwrap(), None, 1000)
+}
+
+#[test]
+fn a_patched_row_group_has_the_new_values_of_every_type() {
+    let place = Place::new();
+    let (old, new) = (all_types(), other_values());
+    write_groups(&place, &options(&old.schema()), &[old.clone(), old.clone()]);
+    for (rows, sources) in [(&[0][..], [1, 0]), (&[1], [0, 1]), (&[0, 1], [1, 1])] {
+        let with = take_record_batch(&new, &UInt32Array::from(rows.to_vec())).unwrap();
+        let got = patched(&place, &options(&old.schema()), 1, &Patch { rows: rows.to_vec(), with: Some(with) });
+        let picks: Vec<(usize, usize)> = sources.into_iter().zip(0..).collect();
+        let want = renamed(&interleave_record_batch(&[&old, &new], &picks).unwrap(), "new");
+        for (field, (want, got)) in want.schema().fields().iter().zip(want.columns().iter().zip(got.columns())) {
+            assert_eq!(&arrow::compute::cast(got, want.data_type()).unwrap(), want, "{field} of {rows:?}");
+        }
+    }
+}
+
+#[test]
+fn columns_that_a_patch_leaves_are_copied() {
+    let place = Place::new();
+    let many = |of: i64| {
+        let values = |from: i64| Int64Array::from_iter_values((0..20_000).map(|i| (i * of + from) % 1000));
+        with_meta(vec![column("same", values(0)), column("late", values(0)), column("other", values(of))])
+    };
+    let (old, mut new) = (many(1), many(3));
+    let old_at = |name: &str| old.column_by_name(name).unwrap().clone();
+    // Only the last row changes.
+    let late = old_at("late").as_primitive::<Int64Type>().iter().take(19_999).chain([Some(-1)]).collect::<Int64Array>();
+    let columns = [META_COLUMNS.map(old_at).to_vec(), vec![old_at("same"), Arc::new(late), new.column(7).clone()]];
+    new = RecordBatch::try_new(new.schema(), columns.concat()).unwrap();
+    write_groups(&place, &options(&old.schema()), std::slice::from_ref(&old));
+    let rows: Vec<u32> = (0..20_000).filter(|row| row % 9 == 1 || *row == 19_999).collect();
+    let with = take_record_batch(&new, &UInt32Array::from(rows.clone())).unwrap();
+    let mut options = options(&old.schema());
+    options.compression = Compression::SNAPPY;
+    let got = patched(&place, &options, 0, &Patch { rows: rows.clone(), with: Some(with) });
+    let picks: Vec<(usize, usize)> = (0..20_000).map(|row| (usize::from(rows.contains(&(row as u32))), row)).collect();
+    let want = interleave_record_batch(&[&old, &new], &picks).unwrap();
+    assert_eq!(got, renamed(&want, "new"));
+    let columns = metadata(&place, COPY);
+    let columns = columns.row_group(0).columns().iter();
+    let written: Vec<_> = columns
+        .filter(|column| column.compression_codec() == CompressionCodec::SNAPPY)
+        .map(|column| column.column_path().string())
+        .collect();
+    assert_eq!(written, [FILE_NAME, "late", "other"]);
 }
