@@ -9,6 +9,9 @@ use std::ops::Range;
 /// groups and, by [`join_small`], for each power of two below at most one.
 const SMALL_PART: u64 = 8;
 
+/// Below this part, by default 960 KB, a row group is not worth to be kept beside others of its size.
+const VERY_SMALL_PART: u64 = 128;
+
 /// And below this part it is written anew rather than kept beside anything: by default 240 KB, some ten milliseconds.
 const TINY_PART: u64 = 512;
 
@@ -38,13 +41,15 @@ pub(super) fn rows_to_join(last: &RowGroup, block_size: u64) -> u64 {
     }
 }
 
-/// Whose rows go into the same row group as those beside them: small ones, if by that each at least doubles, so that a row
-/// is not written again often. `touched`: the others would be copied for nothing. Behind the last `coming` bytes of new rows
-/// follow.
+/// Whose rows go into the same row group as those beside them, if by that each at least doubles, so that a row is not
+/// written again often: small ones beside rows that are written anyway, of which `coming` bytes follow behind the last, and
+/// very small ones that are `touched`, where all columns would have been decoded for a few rows.
 pub(super) fn join_small(groups: &[RowGroup], touched: &[bool], coming: u64, block_size: u64) -> Vec<bool> {
     let is_small = |group: &RowGroup| group.bytes < block_size / SMALL_PART;
+    let is_very_small = |group: &RowGroup| group.bytes < block_size / VERY_SMALL_PART;
     let mut joined = Vec::with_capacity(groups.len());
-    let small: Vec<bool> = groups.iter().zip(touched).map(|(group, touched)| *touched && is_small(group)).collect();
+    let small: Vec<bool> =
+        groups.iter().zip(touched).map(|(group, touched)| *touched && is_very_small(group)).collect();
     for run in small.chunk_by(|a, b| a == b) {
         let bytes = || groups[joined.len()..][..run.len()].iter().map(|group| group.bytes);
         let doubles = run[0] && bytes().max().unwrap_or_default() <= bytes().sum::<u64>() / 2;
@@ -96,6 +101,7 @@ mod tests {
     const BLOCK: u64 = 80 << 20;
     const SMALL: u64 = BLOCK / SMALL_PART;
     const TINY: u64 = BLOCK / TINY_PART;
+    const VERY_SMALL: u64 = BLOCK / VERY_SMALL_PART - 1;
 
     fn joined(bytes: &[u64], touched: &[usize], coming: u64) -> Vec<usize> {
         let groups: Vec<_> = bytes.iter().map(|bytes| group(*bytes, None)).collect();
@@ -116,11 +122,12 @@ mod tests {
             ("a larger one ends it", &[60 * M, 3 * M, 5 * M, M], &[], M, &[3]),
             ("tiny ones are not kept beside fewer bytes", &[60 * M, TINY], &[], 1, &[1]),
             ("one alone", &[60 * M, M, 60 * M], &[1], 0, &[]),
-            ("two as large", &[60 * M, 2 * M, 2 * M, 60 * M], &[1, 2], 0, &[1, 2]),
-            ("one larger than the others", &[60 * M, 3 * M, M, M, 60 * M], &[1, 2, 3], 0, &[]),
-            ("not beside each other", &[2 * M, 2 * M, 2 * M], &[0, 2], 0, &[]),
-            ("those beside them, which are copied else", &[M, 2 * M, 2 * M, 4 * M], &[1, 2], 0, &[0, 1, 2, 3]),
-            ("no new rows, nothing touched", &[M, M], &[], 0, &[]),
+            ("two as large", &[60 * M, VERY_SMALL, VERY_SMALL, 60 * M], &[1, 2], 0, &[1, 2]),
+            ("two that are worth it", &[60 * M, M, M, 60 * M], &[1, 2], 0, &[]),
+            ("one larger than the others", &[60 * M, VERY_SMALL, TINY, TINY, 60 * M], &[1, 2, 3], 0, &[]),
+            ("not beside each other", &[VERY_SMALL, VERY_SMALL, VERY_SMALL], &[0, 2], 0, &[]),
+            ("with those beside them", &[2 * TINY, VERY_SMALL, VERY_SMALL, M], &[1, 2], 0, &[0, 1, 2, 3]),
+            ("no new rows, nothing touched", &[TINY, TINY], &[], 0, &[]),
         ] {
             assert_eq!(joined(bytes, touched, coming), want, "{name}");
         }

@@ -5,6 +5,7 @@ use std::iter::repeat_n;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Schema};
 use bytes::Bytes;
 use parquet::arrow::arrow_writer::{
@@ -66,16 +67,18 @@ impl<W: Write + Send> Rows<W> {
         while start < batch.num_rows() {
             let open = match &mut self.open {
                 Some(open) => open,
-                none => {
-                    let unique = match self.options.dictionary_enabled {
-                        true => sample::unique_columns(&self.options.schema, batch),
-                        false => Vec::new(),
-                    };
-                    none.insert(RowGroup::begin(&self.file, &self.options, &unique)?)
-                }
+                none => none.insert(RowGroup::begin(&self.file, &self.options, &[])?),
             };
             let count = open.room(block_size).min(batch.num_rows() - start);
-            open.add(&self.writing, &self.options.schema, &batch.slice(start, count))?;
+            let rows = batch.slice(start, count);
+            let unique = open.unique_columns(&rows)?;
+            if !unique.is_empty() {
+                let first = std::mem::take(&mut open.first);
+                *open = RowGroup::begin(&self.file, &self.options, &unique)?;
+                open.is_sampled = true;
+                first.iter().try_for_each(|rows| open.add(&self.writing, &self.options.schema, rows))?;
+            }
+            open.add(&self.writing, &self.options.schema, &rows)?;
             start += count;
             if open.room(block_size) == 0 {
                 self.end_row_group()?;
@@ -194,6 +197,10 @@ impl<W: Write + Send> Rows<W> {
 struct RowGroup {
     columns: Vec<Column>,
     rows: usize,
+    /// Whether it has been seen which columns do without a dictionary.
+    is_sampled: bool,
+    /// The rows so far, until it has.
+    first: Vec<RecordBatch>,
 }
 
 pub(super) struct Column {
@@ -259,7 +266,27 @@ impl RowGroup {
                 writers.map(|writer| Column { writer, gzipped: None }).collect()
             }
         };
-        Ok(RowGroup { columns, rows: 0 })
+        Ok(RowGroup { columns, rows: 0, is_sampled: !options.dictionary_enabled, first: Vec::new() })
+    }
+
+    /// Columns that turn out to be without repetition when `rows` come, for which the row group is to begin anew: once, when
+    /// there are enough to tell. (The first rows of a file come by the hundred, because its size is asked for.)
+    fn unique_columns(&mut self, rows: &RecordBatch) -> ParquetResult<Vec<ColumnPath>> {
+        if self.is_sampled {
+            return Ok(Vec::new());
+        }
+        if self.rows + rows.num_rows() < sample::ENOUGH {
+            self.first.push(rows.clone());
+            return Ok(Vec::new());
+        }
+        self.is_sampled = true;
+        let sample = rows.slice(0, rows.num_rows().min(sample::SAMPLE));
+        let sample = concat_batches(rows.schema_ref(), self.first.iter().chain([&sample]))?;
+        let unique = sample::unique_columns(&sample);
+        if unique.is_empty() {
+            self.first.clear();
+        }
+        Ok(unique)
     }
 
     fn add(&mut self, writing: &Writing, schema: &Schema, batch: &RecordBatch) -> ParquetResult<()> {

@@ -3,23 +3,24 @@
 use std::hash::BuildHasher;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::DataType;
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 use parquet::schema::types::ColumnPath;
 
-/// Values that are looked at; half as many, without nulls, must be there.
-const SAMPLE: usize = 4096;
+/// Values that are looked at, and how many, without nulls, must be there.
+pub(super) const SAMPLE: usize = 4096;
+pub(super) const ENOUGH: usize = SAMPLE / 2;
 
 /// One value among so many may be there a second time. A column drawn evenly from fewer than 400,000 values has more, and
 /// of so many a dictionary page, a megabyte in size, does not hold even half.
 const ONE_TWICE_AMONG: usize = 400;
 
 /// Text, bytes and numbers of `batch`, also within structs, of which hardly a value comes twice.
-pub(super) fn unique_columns(schema: &Schema, batch: &RecordBatch) -> Vec<ColumnPath> {
+pub(super) fn unique_columns(batch: &RecordBatch) -> Vec<ColumnPath> {
     let mut found = Vec::new();
     let batch = batch.slice(0, batch.num_rows().min(SAMPLE));
-    for (field, array) in schema.fields().iter().zip(batch.columns()) {
+    for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         add_unique(vec![field.name().clone()], array, &mut found);
     }
     found
@@ -49,7 +50,7 @@ fn is_unique(array: &ArrayRef) -> bool {
         }
     };
     let (count, distinct) = (hashes.len(), hashes.into_iter().collect::<HashSet<_>>().len());
-    count >= SAMPLE / 2 && (count - distinct) * ONE_TWICE_AMONG <= count
+    count >= ENOUGH && (count - distinct) * ONE_TWICE_AMONG <= count
 }
 
 #[cfg(test)]
@@ -89,12 +90,11 @@ mod tests {
             ("null", Arc::new(NullArray::new(n as usize))),
         ]);
         let batch = batch.unwrap();
-        let names = |batch: &RecordBatch| -> Vec<String> {
-            unique_columns(&batch.schema(), batch).iter().map(|path| path.string()).collect()
-        };
+        let names =
+            |batch: &RecordBatch| -> Vec<String> { unique_columns(batch).iter().map(|path| path.string()).collect() };
         let want = ["double", "text", "a few twice", "every second", "struct.once"];
         assert_eq!(names(&batch), want);
         assert_eq!(names(&batch.slice(5, n as usize - 5)), want);
-        assert!(names(&batch.slice(0, SAMPLE / 2 - 1)).is_empty());
+        assert!(names(&batch.slice(0, ENOUGH - 1)).is_empty());
     }
 }

@@ -229,6 +229,29 @@ fn row_groups_end_at_the_block_size_and_when_asked() {
 
 /// Page by page, by parquet-rs alone: a gzipped file is the uncompressed one, but for the compression.
 #[test]
+fn columns_without_repetition_get_no_dictionary_however_the_first_rows_come() {
+    let place = Place::new();
+    let rows = 5000;
+    let often = Int64Array::from_iter_values((0..rows).map(|i| i % 7));
+    let batch = with_meta(vec![column("once", Int64Array::from_iter_values(0..rows)), column("often", often)]);
+    for cuts in [&[5000][..], &[100, 4900], &[100, 100, 1847, 1, 2952], &[2047, 2953]] {
+        let mut start = 0;
+        let pieces = cuts.iter().map(|count| {
+            start += count;
+            batch.slice(start - count, *count)
+        });
+        place.write(&options(&batch.schema()), &pieces.collect::<Vec<_>>()).unwrap();
+        let reader = place.open(PATH).unwrap();
+        assert_eq!(read(&reader, None, rows as usize), batch, "{cuts:?}");
+        let has_dictionary = |name: &str| {
+            let columns = reader.metadata.metadata().row_group(0).columns().iter();
+            columns.filter(|c| c.column_path().string() == name).any(|c| c.dictionary_page_offset().is_some())
+        };
+        assert_eq!(["once", "often"].map(has_dictionary), [false, true], "{cuts:?}");
+    }
+}
+
+#[test]
 fn gzipped_pages_are_the_pages_of_an_uncompressed_file() {
     let place = Place::new();
     let rows = 60_000;
