@@ -156,7 +156,7 @@ impl<W: Write + Send> Rows<W> {
                 let writers = writers.by_ref().take(column.leaves.len()).collect();
                 copies.push(Copying { old: Some(column), writers, done: Vec::new() });
             }
-            self.writing.each(copies.iter_mut().collect(), |copying: &mut Copying| {
+            let copy = |copying: &mut Copying| {
                 let Some(old) = copying.old.take() else { return Ok(()) };
                 let field = fields[old.root].as_ref();
                 if old.root == name_column {
@@ -172,7 +172,11 @@ impl<W: Write + Send> Rows<W> {
                 copying.done =
                     old.into_chunks()?.into_iter().map(|(bytes, close)| Chunk::Copied(bytes, close)).collect();
                 Ok::<_, TableError>(())
-            })?;
+            };
+            match patch.rows.is_empty() || rows < FEW as u64 {
+                true => copies.iter_mut().try_for_each(copy)?,
+                false => self.writing.each(copies.iter_mut().collect(), copy)?,
+            }
             for chunk in copies.into_iter().flat_map(|copying| copying.done) {
                 chunk.append(&mut row_group).map_err(failed)?;
             }
