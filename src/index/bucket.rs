@@ -12,6 +12,7 @@ use crate::table::base_file::Reader;
 use crate::table::{BaseFile, FileSlice, FileSystemView};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 /// Digits of a bucket's number, which a file id begins with.
 const DIGITS: usize = 8;
@@ -21,13 +22,13 @@ const DIGITS: usize = 8;
 pub(super) const CHECKED_FILES: usize = 8;
 
 /// By partition, the file group of each bucket that has one.
-pub(super) type StoredBuckets = HashMap<String, HashMap<u32, FileSlice>>;
+pub(super) type StoredBuckets = HashMap<String, HashMap<u32, Arc<FileSlice>>>;
 
 /// The buckets of all partitions in `view`.
 pub(super) fn stored(view: &FileSystemView, config: &BucketConfig) -> Result<StoredBuckets> {
     let mut stored = StoredBuckets::new();
     for slice in view.partitions.values().flatten() {
-        let FileSlice { partition, file_id, .. } = slice;
+        let FileSlice { partition, file_id, .. } = &**slice;
         let group = || (partition.clone(), file_id.clone());
         let Some(bucket) = bucket_in(file_id) else {
             let (partition, file_id) = group();

@@ -48,7 +48,7 @@ pub struct Tagged {
     /// twice) is listed once a group, as Hudi does.
     pub rows: Vec<TaggedRow>,
     /// File groups that hold at least one of the keys, or may do so (BUCKET).
-    pub groups: Vec<FileSlice>,
+    pub groups: Vec<Arc<FileSlice>>,
     /// Global indexes: stored rows that move away; the row of `groups[group]` with `rows[..]`'s key is deleted there.
     pub moves: Vec<Move>,
     /// Groups in which a key comes back that their log has deleted: told only under a rule that compares with stored rows.
@@ -205,7 +205,7 @@ pub async fn tag(
         keys,
         cache,
     };
-    let work = move |(slice, file): (FileSlice, BaseFile)| look_up.hits(&slice, &file);
+    let work = move |(slice, file): (Arc<FileSlice>, BaseFile)| look_up.hits(&slice, &file);
     let hits = pool::run(workers, &CancellationToken::new(), tasks, work).await?;
     Ok(pool::blocking(move || settle::settle(Arc::unwrap_or_clone(batches), &rows, slices, &hits, moving)).await)
 }

@@ -51,7 +51,7 @@ pub async fn leave_out_outdated(
     let groups = tagged.groups.iter().cloned().zip(coming);
     let tasks = groups.filter(|(slice, rows)| !rows.is_empty() && may_be_own(slice)).collect();
     let stored = Arc::new(Stored { table: table.clone(), merging, own, batches: batches.clone() });
-    let work = move |(slice, rows): (FileSlice, Vec<RowRef>)| stored.newer_than(&slice, rows);
+    let work = move |(slice, rows): (Arc<FileSlice>, Vec<RowRef>)| stored.newer_than(&slice, rows);
     let outdated: HashSet<RowRef> =
         pool::run(workers, &CancellationToken::new(), tasks, work).await?.into_iter().flatten().collect();
     tagged.batches = Arc::unwrap_or_clone(batches);

@@ -52,7 +52,7 @@ pub async fn find_revived(
     let tasks = groups.filter(|((slice, rows), _)| !slice.log_files.is_empty() && !rows.is_empty()).collect();
     let (table, keys_of) = (table.clone(), batches.clone());
     let merging = Merging { options: merging.options.keys_only(&[]), ..merging };
-    let work = move |((slice, rows), group): ((FileSlice, Vec<RowRef>), u32)| {
+    let work = move |((slice, rows), group): ((Arc<FileSlice>, Vec<RowRef>), u32)| {
         let deleted = slice::deleted_keys(&table, &merging.timeline, &slice, &merging.options)?;
         let comes_back = |row: &RowRef| deleted.contains(keys_of[row.batch as usize].keys.value(row.row as usize));
         Ok::<_, super::Error>(rows.iter().any(comes_back).then_some(group))

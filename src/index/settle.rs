@@ -5,12 +5,13 @@ use super::{Move, Tagged, TaggedRow, is_deleted};
 use crate::record::{KeyedBatch, RowRef};
 use crate::table::FileSlice;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// `hits`: what was found in each of `slices`; a key that a log has deleted counts only where it comes back. `moving`: a record follows its partition path to another partition.
 pub(super) fn settle(
     batches: Vec<KeyedBatch>,
     rows: &[RowRef],
-    slices: Vec<FileSlice>,
+    slices: Vec<Arc<FileSlice>>,
     hits: &[Vec<Hit>],
     moving: bool,
 ) -> Tagged {
@@ -84,7 +85,7 @@ mod tests {
         batch.deleted = Some(vec![deleted].into());
         let hits: Vec<_> =
             found.iter().map(|(_, stored_wins)| vec![Hit { stored_wins: *stored_wins, ..Hit::of(0) }]).collect();
-        let slices = found.iter().map(|(partition, _)| slice(partition)).collect();
+        let slices = found.iter().map(|(partition, _)| slice(partition).into()).collect();
         let tagged = settle(vec![batch], &[row(0)], slices, &hits, moving);
         let name = |group: u32| tagged.groups[group as usize].file_id.clone();
         (
@@ -129,7 +130,7 @@ mod tests {
     fn rows_keep_arrival_order_and_files_without_hits_are_no_groups() {
         let batch = testing::keyed(&[("a", "p", 1), ("b", "p", 1), ("c", "p", 1)]);
         let hit = Hit::of;
-        let slices = vec![slice("f0"), slice("f1"), slice("f2")];
+        let slices = ["f0", "f1", "f2"].map(|name| slice(name).into()).into();
         let rows = [row(2), row(0), row(1)];
         let tagged = settle(vec![batch], &rows, slices, &[vec![hit(2)], vec![], vec![hit(0), hit(2)]], false);
         let groups: Vec<&str> = tagged.groups.iter().map(|slice| slice.file_id.as_str()).collect();
@@ -145,7 +146,7 @@ mod tests {
         let mut batch = testing::keyed(&[("k", "p", 1)]);
         batch.deleted = Some(vec![deleted].into());
         let hits: Vec<_> = found.iter().map(|(_, gone)| vec![Hit { deleted: *gone, ..Hit::of(0) }]).collect();
-        let slices = found.iter().map(|(partition, _)| slice(partition)).collect();
+        let slices = found.iter().map(|(partition, _)| slice(partition).into()).collect();
         let tagged = settle(vec![batch], &[row(0)], slices, &hits, true);
         (
             tagged.rows.iter().map(|row| row.group).collect(),

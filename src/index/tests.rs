@@ -16,7 +16,7 @@ fn moving_records_are_compared_with_merged_slices() {
     group.completed(&time(1));
 
     let mut view = FileSystemView::default();
-    view.partitions.insert(group.slice.partition.clone(), vec![group.slice.clone()]);
+    view.partitions.insert(group.slice.partition.clone(), vec![group.slice.clone().into()]);
     let rule = MergeRule(PayloadClass::DefaultHoodieRecord);
     // A table may have no ordering field of its own: what its logs order by arrival, the job compares by its own.
     for table_field in [Some("ts"), None] {

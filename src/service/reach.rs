@@ -81,7 +81,7 @@ fn partitions(metadata: &CommitMetadata) -> impl Iterator<Item = &String> {
 /// A file group of which a slice is gone.
 fn missing(view: &FileSystemView, at: &InstantTime, later: &[CommitMetadata]) -> Option<FileGroupId> {
     let slices: HashMap<(&str, &str), &FileSlice> =
-        view.partitions.values().flatten().map(|s| ((s.partition.as_str(), s.file_id.as_str()), s)).collect();
+        view.partitions.values().flatten().map(|s| ((s.partition.as_str(), s.file_id.as_str()), &**s)).collect();
     let mut born = BTreeSet::new();
     for metadata in later {
         for stat in metadata.stats() {

@@ -19,6 +19,7 @@ use crate::table::{SavepointPartition, State, Table, Timeline, TimelineRecord};
 use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Savepoints read, or partitions listed, at a time.
 const CONCURRENCY: usize = 16;
@@ -79,11 +80,11 @@ fn savepointable<'a>(table: &Table, timeline: &'a Timeline, wanted: Option<&Inst
 }
 
 fn partitions(view: FileSystemView) -> BTreeMap<String, SavepointPartition> {
-    let names = |slice: &FileSlice| -> Vec<String> {
+    let names = |slice: &Arc<FileSlice>| -> Vec<String> {
         let base = slice.base_file.iter().map(|base| base.name.clone());
         base.chain(slice.log_files.iter().map(|log| log.name.to_string())).collect()
     };
-    let partition = |(path, slices): (String, Vec<FileSlice>)| {
+    let partition = |(path, slices): (String, Vec<Arc<FileSlice>>)| {
         let savepoint_data_file = slices.iter().flat_map(names).collect();
         (path.clone(), SavepointPartition { partition_path: path, savepoint_data_file })
     };

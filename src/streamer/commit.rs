@@ -273,7 +273,9 @@ impl Streamer {
         held.check().await?;
         fault_point("under-lock");
         table.complete(&open.time, open.action, metadata.to_json()).await?;
-        table.remember(&open.instant().in_state(State::Completed), metadata);
+        let instant = open.instant().in_state(State::Completed);
+        table.kept.wrote(&instant, &metadata);
+        table.remember(&instant, metadata);
         Ok(())
     }
 }

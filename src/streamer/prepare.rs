@@ -74,7 +74,7 @@ impl Streamer {
         }
         let Some(table) = &self.table else { return Ok(Work::Nothing) };
         let partitions = (!global).then(|| partitions_of(&batches));
-        let view = FileSystemView::load(table, timeline, partitions.as_deref()).await?;
+        let view = FileSystemView::load_kept(table, timeline, partitions.as_deref()).await?;
         let merge_on_read = table.properties.is_merge_on_read();
         let merging = merge_on_read.then(|| self.merging(table, timeline, &schemas.writer));
         let buckets = self.config.index.buckets.as_ref();

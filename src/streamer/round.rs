@@ -203,6 +203,9 @@ impl Streamer {
             if let (Some(open), Some(table)) = (self.opened.take(), &self.table) {
                 undo::undo(table, open, &self.writers, &self.metrics).await;
             }
+            if let (Err(_), Some(table)) = (&done, &self.table) {
+                table.kept.forget();
+            }
             let lost = done.as_ref().is_err_and(Error::is_conflict);
             self.lost_in_a_row = if lost { self.lost_in_a_row.saturating_add(1) } else { 0 };
             match done {
@@ -363,7 +366,10 @@ impl Streamer {
         let mut now = open::open(&self.config).await?;
         match (&self.table, &mut now) {
             (Some(before), None) => return Err(Error::Gone { table: before.storage.display("") }),
-            (Some(before), Some(now)) => now.summaries = before.summaries.clone(),
+            (Some(before), Some(now)) => {
+                now.summaries = before.summaries.clone();
+                now.kept = before.kept.clone();
+            }
             (None, _) => {}
         }
         self.table = now;

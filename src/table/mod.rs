@@ -43,7 +43,7 @@ pub use partition_files::{PartitionFiles, SliceFiles};
 pub use properties::{COPY_ON_WRITE, MERGE_ON_READ, NewTable, TableProperties, keys};
 pub use summary::{CommitSummary, Summaries};
 pub use timeline::Timeline;
-pub use view::{BaseFile, FileGroupId, FileSlice, FileSystemView, LogFile, Slicer};
+pub use view::{BaseFile, FileGroupId, FileSlice, FileSystemView, KeptView, LogFile, Slicer};
 pub use walk::Folder;
 
 use crate::storage::{self, Storage};
@@ -77,6 +77,8 @@ pub struct Table {
     pub zone_override: Option<TimelineZone>,
     /// To be handed on to the table's next opening by a job that opens it again and again.
     pub summaries: Summaries,
+    /// The same, of file groups.
+    pub kept: KeptView,
 }
 
 impl Table {

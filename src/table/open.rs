@@ -29,7 +29,13 @@ impl Table {
             return Ok(None);
         };
         check_version(&properties, &storage.display(""))?;
-        Ok(Some(Table { storage, properties, zone_override: None, summaries: Default::default() }))
+        Ok(Some(Table {
+            storage,
+            properties,
+            zone_override: None,
+            summaries: Default::default(),
+            kept: Default::default(),
+        }))
     }
 
     /// Writes `hoodie.properties`, which makes a folder a table. The folders that Hudi makes besides come to be with the
@@ -40,7 +46,13 @@ impl Table {
             Err(storage::Error::AlreadyExists { .. }) => Err(Error::TableExists { path: storage.display("") }),
             other => {
                 other?;
-                Ok(Table { storage, properties, zone_override: None, summaries: Default::default() })
+                Ok(Table {
+                    storage,
+                    properties,
+                    zone_override: None,
+                    summaries: Default::default(),
+                    kept: Default::default(),
+                })
             }
         }
     }

@@ -81,7 +81,8 @@ impl Timeline {
         self.start().is_none_or(|start| time < start)
     }
 
-    fn start(&self) -> Option<&InstantTime> {
+    /// The first of the instants that [`Timeline::is_valid`] goes by.
+    pub(super) fn start(&self) -> Option<&InstantTime> {
         let first = self.completed_writes().map(|i| &i.time).find(|time| !self.is_savepointed(time));
         first.or(self.last_completed_write().map(|i| &i.time))
     }
@@ -99,6 +100,15 @@ impl Timeline {
     /// Whether there is anything at this time.
     pub fn has(&self, time: &InstantTime) -> bool {
         !self.at(time).is_empty()
+    }
+
+    /// Adds an instant, or takes it as it is now.
+    pub(super) fn put(&mut self, instant: Instant) {
+        let key = |i: &Instant| (i.time.clone(), i.action.comparable());
+        match self.instants.binary_search_by_key(&key(&instant), key) {
+            Ok(at) => self.instants[at] = instant,
+            Err(at) => self.instants.insert(at, instant),
+        }
     }
 
     /// What was on the timeline at the time of `last`, later ones left out.

@@ -1,7 +1,10 @@
 //! File groups and their latest slices, from a listing and the timeline.
 
+mod kept;
 #[cfg(test)]
 mod tests;
+
+pub use kept::KeptView;
 
 use super::file_name::{LogFileName, parse_base_file};
 use super::{Action, CompactionOperation, InstantTime, RequestedReplace, Result, SliceInfo, State, Table, Timeline};
@@ -9,6 +12,7 @@ use super::{Error, TimelineRecord, in_folder, name_of};
 use crate::storage::{self, FileInfo};
 use futures::stream::{StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// Folders listed, or timeline files read, at a time.
 pub(super) const CONCURRENCY: usize = 32;
@@ -83,7 +87,7 @@ pub type FileGroupId = (String, String);
 #[derive(Debug, Clone, Default)]
 pub struct FileSystemView {
     /// Slices in the order of their file ids.
-    pub partitions: BTreeMap<String, Vec<FileSlice>>,
+    pub partitions: BTreeMap<String, Vec<Arc<FileSlice>>>,
     /// File groups that clustering which waits or runs is going to replace: they take no inserts (and an update of one
     /// would be lost when the clustering completes).
     pub pending_clustering: BTreeSet<FileGroupId>,
@@ -126,7 +130,7 @@ impl FileSystemView {
         let (listed, slicer) = tokio::try_join!(listed, Slicer::load_until(table, timeline, last))?;
         let partitions = listed.into_iter().map(|(partition, files)| {
             let slices = slicer.latest(&partition, files);
-            (partition, slices)
+            (partition, slices.into_iter().map(Arc::new).collect())
         });
         let partitions = partitions.collect();
         let Slicer { pending_clustering, pending_compactions, .. } = slicer;

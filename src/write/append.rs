@@ -30,7 +30,7 @@ mod changes;
 /// What happens to one file group.
 #[derive(Debug, PartialEq)]
 pub(super) struct AppendTask {
-    pub slice: FileSlice,
+    pub slice: Arc<FileSlice>,
     /// Updates and deletes of stored records.
     pub rows: Vec<RowRef>,
     /// Rows whose stored record leaves for another partition.

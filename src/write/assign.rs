@@ -147,13 +147,13 @@ fn small_files<'a>(
     view: &'a FileSystemView,
     partition: &str,
     coming: u64,
-) -> Vec<&'a FileSlice> {
+) -> Vec<&'a Arc<FileSlice>> {
     let limit = match merge_on_read && !config.small_file_limit_explicit {
         true => config.small_file_limit.min(SMALL_FILE.max(SMALL_BESIDE.saturating_mul(coming))),
         false => config.small_file_limit,
     };
     let slices = view.partitions.get(partition).into_iter().flatten();
-    let mut small: Vec<&FileSlice> = slices
+    let mut small: Vec<&Arc<FileSlice>> = slices
         .filter(|slice| {
             slice.log_files.is_empty()
                 && slice.pending_compaction.is_none()

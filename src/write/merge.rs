@@ -30,7 +30,7 @@ const LOG_MEMORY: usize = 64 << 20;
 /// What happens to one file group.
 #[derive(Debug, PartialEq)]
 pub(super) struct MergeTask {
-    pub slice: FileSlice,
+    pub slice: Arc<FileSlice>,
     /// Updates of stored records, and inserts that are packed into the file.
     pub rows: Vec<RowRef>,
     /// How many of the rows, the last ones, have keys that the index has looked for and that the file does not hold.
@@ -42,7 +42,7 @@ pub(super) struct MergeTask {
 }
 
 impl MergeTask {
-    pub(super) fn new(slice: FileSlice, keeps_duplicates: bool) -> MergeTask {
+    pub(super) fn new(slice: Arc<FileSlice>, keeps_duplicates: bool) -> MergeTask {
         MergeTask { slice, rows: Vec::new(), new_rows: 0, moved_away: Vec::new(), keeps_duplicates }
     }
 }

@@ -76,8 +76,13 @@ pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> Writ
 /// For what touches no files.
 pub(crate) fn context_without_table(operation: Operation) -> WriteContext {
     let storage = Storage::open(&std::env::temp_dir().to_string_lossy()).unwrap();
-    let table =
-        Table { storage, properties: TableProperties::default(), zone_override: None, summaries: Default::default() };
+    let table = Table {
+        storage,
+        properties: TableProperties::default(),
+        zone_override: None,
+        summaries: Default::default(),
+        kept: Default::default(),
+    };
     context(table, "20240102000000000", operation)
 }
 
@@ -94,7 +99,13 @@ pub(crate) fn table() -> (tempfile::TempDir, Table) {
     let storage = Storage::open(&folder.path().to_string_lossy()).unwrap();
     (
         folder,
-        Table { storage, properties: TableProperties::default(), zone_override: None, summaries: Default::default() },
+        Table {
+            storage,
+            properties: TableProperties::default(),
+            zone_override: None,
+            summaries: Default::default(),
+            kept: Default::default(),
+        },
     )
 }
 
@@ -127,7 +138,7 @@ pub(crate) fn view<'a>(files: impl IntoIterator<Item = &'a BaseFile>) -> FileSys
     for file in files {
         let slices = view.partitions.entry(file.partition.clone()).or_default();
         slices.retain(|slice| slice.file_id != file.file_id);
-        slices.push(slice(file));
+        slices.push(slice(file).into());
     }
     view
 }

@@ -51,7 +51,7 @@ fn slice(partition: &str, file_id: &str) -> FileSlice {
 fn view(slices: &[(&str, &str)]) -> FileSystemView {
     let mut view = FileSystemView::default();
     for (partition, file_id) in slices {
-        view.partitions.entry(partition.to_string()).or_default().push(slice(partition, file_id));
+        view.partitions.entry(partition.to_string()).or_default().push(slice(partition, file_id).into());
     }
     view
 }

@@ -21,7 +21,7 @@ fn view(files: &[&BaseFile]) -> FileSystemView {
             log_files: Vec::new(),
             pending_compaction: None,
         };
-        view.partitions.entry(file.partition.clone()).or_default().push(slice);
+        view.partitions.entry(file.partition.clone()).or_default().push(slice.into());
     }
     view
 }

@@ -57,7 +57,7 @@ impl Compactor {
             }
             let view = self.view(&timeline).await?;
             let chosen = self.choose(&view, &open)?;
-            let slices = || view.partitions.values().flatten();
+            let slices = || view.partitions.values().flatten().map(|slice| &**slice);
             if chosen.is_empty() {
                 self.looked.remember(&timeline, slices(), None);
                 return Ok(None);
@@ -104,7 +104,7 @@ impl Compactor {
             .map(|slice| {
                 let base = slice.base_file.as_ref().map(|base| base.size);
                 let cost = Cost::of(base, slice.log_files.iter().map(|log| log.size), max_file_size);
-                Candidate { slice: slice.clone(), cost }
+                Candidate { slice: FileSlice::clone(slice), cost }
             });
         let partitions: Vec<&str> = view.partitions.keys().map(String::as_str).collect();
         let today = chrono::Local::now().date_naive();

@@ -8,6 +8,7 @@ use crate::service::{Error, Result};
 use crate::table::{BaseFile, CommitMetadata, FileSlice, FileSystemView, Instant, InstantTime, Table, WriteStat};
 use crate::table::{name_of, parse_base_file};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The rows of a write whose keys its look-up found nowhere.
 #[derive(Debug)]
@@ -86,16 +87,16 @@ fn base_file(stat: &WriteStat) -> Option<BaseFile> {
 }
 
 fn view_of(files: Vec<BaseFile>) -> FileSystemView {
-    let mut partitions: BTreeMap<String, Vec<FileSlice>> = BTreeMap::new();
+    let mut partitions: BTreeMap<String, Vec<Arc<FileSlice>>> = BTreeMap::new();
     for file in files {
-        partitions.entry(file.partition.clone()).or_default().push(FileSlice {
+        partitions.entry(file.partition.clone()).or_default().push(Arc::new(FileSlice {
             partition: file.partition.clone(),
             file_id: file.file_id.clone(),
             base_instant: file.instant.clone(),
             base_file: Some(file),
             log_files: Vec::new(),
             pending_compaction: None,
-        });
+        }));
     }
     FileSystemView { partitions, ..FileSystemView::default() }
 }

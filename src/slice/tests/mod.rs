@@ -158,6 +158,7 @@ impl Group {
         let folder = tempfile::tempdir().unwrap();
         let storage = Storage::open(folder.path().to_str().unwrap()).unwrap();
         let table = Table {
+            kept: Default::default(),
             storage,
             properties: TableProperties::default(),
             zone_override: None,

@@ -93,7 +93,7 @@ async fn a_slice_on_a_pending_compaction_is_one_with_the_slice_before_it() {
         plan_of(folder.path(), "10", &["a-0", "b-0", "c-0"]);
         let seen = view(&table).await;
         assert_eq!(
-            seen.partitions["p"].iter().map(show).collect::<Vec<_>>(),
+            seen.partitions["p"].iter().map(|slice| show(slice)).collect::<Vec<_>>(),
             [
                 "a-0@01 01 [01.1, 01.2, 01.10, 10.1, 10.2] 10+3",
                 "b-0@02 02 [02.3] 10+1",
@@ -111,7 +111,7 @@ async fn a_slice_on_a_pending_compaction_is_one_with_the_slice_before_it() {
         // The compaction completes: what it has folded is gone, its base file counts.
         std::fs::write(folder.path().join(".hoodie/20260101000000010.commit"), "").expect("written");
         let seen = view(&table).await;
-        let slices: Vec<_> = seen.partitions["p"].iter().map(show).collect();
+        let slices: Vec<_> = seen.partitions["p"].iter().map(|slice| show(slice)).collect();
         assert_eq!(slices[..2], ["a-0@10 10 [10.1, 10.2] 10+3", "b-0@02 02 [02.3] 02+4"], "{why}");
         assert!(seen.pending_compactions.is_empty());
     }
@@ -124,7 +124,7 @@ async fn log_files_alone_count_from_their_first_write_on() {
         &[".a-0_@01.log.1_0-0-0", ".b-0_@03.log.2_0-0-0", ".c-0_@05.log.1_0-0-0", ".d-0_@06.log.1_0-0-0"],
     )
     .await;
-    let slices: Vec<_> = view(&table).await.partitions["p"].iter().map(show).collect();
+    let slices: Vec<_> = view(&table).await.partitions["p"].iter().map(|slice| show(slice)).collect();
     assert_eq!(
         slices,
         ["a-0@01 - [01.1] 01+2", "b-0@03 - [03.2] 03+3"],

@@ -121,7 +121,7 @@ fn an_insert_into_a_bucket_that_is_there_keeps_equal_keys_as_configured() {
         let mut context = context(operation);
         context.config.allow_duplicate_on_inserts = allowed;
         let mut tagged = new_rows("p", 1);
-        tagged.groups.push(slice(&base_file("p", "00000000-a", 1)));
+        tagged.groups.push(slice(&base_file("p", "00000000-a", 1)).into());
         tagged.rows[0].group = Some(0);
         let plan = assign(&context, tagged, &view(&[])).unwrap();
         let [Task::Merge(task)] = &plan.tasks[..] else { panic!("{:?}", summary(&plan)) };
@@ -137,7 +137,7 @@ fn a_group_that_is_being_clustered_takes_no_inserts_and_no_updates() {
     assert_eq!(summary(&plan), ["new p 1"]);
 
     let mut update = new_rows("p", 1);
-    update.groups.push(slice(&base_file("p", "a", 1)));
+    update.groups.push(slice(&base_file("p", "a", 1)).into());
     update.rows[0].group = Some(0);
     let refused = assign(&context(Operation::Upsert), update, &clustering).unwrap_err();
     assert_eq!(refused.code(), "write-pending-clustering");
@@ -158,7 +158,7 @@ fn updates_moves_and_inserts_of_one_group_are_one_task() {
             TaggedRow { row: row(4), group: Some(1) },
             TaggedRow { row: row(4), group: Some(0) },
         ],
-        groups: files.iter().map(slice).collect(),
+        groups: files.iter().map(|file| slice(file).into()).collect(),
         moves: vec![Move { row: row(1), group: 0 }],
         revived: Default::default(),
     };
@@ -215,9 +215,13 @@ fn with_log(mut slice: FileSlice) -> FileSlice {
     slice
 }
 
+fn arcs(slices: &[FileSlice]) -> Vec<Arc<FileSlice>> {
+    slices.iter().cloned().map(Arc::new).collect()
+}
+
 fn view_of(slices: Vec<FileSlice>) -> FileSystemView {
     let mut view = FileSystemView::default();
-    view.partitions.insert("p".to_string(), slices);
+    view.partitions.insert("p".to_string(), arcs(&slices));
     view
 }
 
@@ -283,14 +287,14 @@ fn updates_go_to_logs_unless_their_group_is_rewritten_for_inserts() {
         let to = |at, group| TaggedRow { row: row(at), group };
         let rows = vec![to(0, Some(0)), to(1, Some(1)), to(2, None), to(3, None)];
         let moves = vec![Move { row: row(3), group: 1 }];
-        Tagged { batches: vec![batch], rows, groups: groups.clone(), moves, revived: Default::default() }
+        Tagged { batches: vec![batch], rows, groups: arcs(&groups), moves, revived: Default::default() }
     };
     let plan = assign(&merge_on_read(Operation::Upsert), tagged(), &view_of(groups.clone())).unwrap();
     assert_eq!(summary(&plan), ["f0 +2 -0", "log of f1 +1 -1", "new q 1"]);
 
     let mut compacting = groups.clone();
     compacting[0].pending_compaction = InstantTime::parse("20240102000000000");
-    let tagged = Tagged { groups: compacting.clone(), ..tagged() };
+    let tagged = Tagged { groups: arcs(&compacting), ..tagged() };
     let plan = assign(&merge_on_read(Operation::Upsert), tagged, &view_of(compacting)).unwrap();
     assert_eq!(summary(&plan), ["log of f0 +1 -0", "log of f1 +1 -1", "new p 1", "new q 1"]);
     let on: Vec<_> = plan.workload_profile().stats().map(|stat| stat.prev_commit.clone()).collect();
@@ -317,7 +321,7 @@ fn a_record_after_a_delete_of_its_key_rewrites_the_group_where_the_rule_would_co
         }
         let rows = vec![TaggedRow { row: row(0), group: Some(0) }];
         let revived = revived.then_some(0).into_iter().collect();
-        let tagged = Tagged { batches: vec![batch], rows, groups: vec![slice.clone()], moves: vec![], revived };
+        let tagged = Tagged { batches: vec![batch], rows, groups: vec![slice.clone().into()], moves: vec![], revived };
         let plan = assign(&context, tagged, &view_of(vec![slice])).unwrap();
         assert_eq!(summary(&plan), [want], "{name}");
     }
@@ -349,7 +353,7 @@ fn a_record_without_ordering_value_gets_into_no_log() {
         let tagged = |rows: &[u32]| Tagged {
             batches: vec![batch.clone()],
             rows: rows.iter().map(|at| TaggedRow { row: row(*at), group: Some(0) }).collect(),
-            groups: vec![group()],
+            groups: vec![group().into()],
             moves: vec![],
             revived: Default::default(),
         };

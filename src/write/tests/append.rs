@@ -51,7 +51,7 @@ fn appended(context: &WriteContext, slice: FileSlice, batch: KeyedBatch, moved: 
     let mut rows: Vec<RowRef> = (0..batch.keys.len() as u32).map(|row| RowRef { batch: 0, row }).collect();
     let moved_away = rows.split_off(rows.len() - moved);
     let context = context.clone();
-    let task = AppendTask { slice, rows, moved_away };
+    let task = AppendTask { slice: slice.into(), rows, moved_away };
     blocking(move || append(&testing::run(context), &[batch], &task)).unwrap()
 }
 

@@ -70,7 +70,7 @@ fn merged_with_new(
     moved: usize,
     keeps_duplicates: bool,
 ) -> Result<WriteStatus, Error> {
-    let mut task = MergeTask::new(testing::slice(base), keeps_duplicates);
+    let mut task = MergeTask::new(testing::slice(base).into(), keeps_duplicates);
     task.rows = rows(batch.keys.len());
     task.moved_away = task.rows.split_off(batch.keys.len() - moved);
     task.new_rows = new;
@@ -162,7 +162,7 @@ fn files_with_a_marker_and_no_status_are_deleted_before_the_commit() {
     let (kept, lost) = blocking(move || {
         let batches = Arc::new(vec![keyed(&[("a", "p", 2)])]);
         let write = || {
-            let mut task = MergeTask::new(testing::slice(&old), false);
+            let mut task = MergeTask::new(testing::slice(&old).into(), false);
             task.rows = rows(1);
             merge(&run, &batches, task).unwrap()
         };
