@@ -3,6 +3,7 @@
 mod json;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Content of a completed (or, as workload profile, inflight) write instant.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -54,7 +55,7 @@ pub struct LogStat {
     /// Name of the slice's base file, empty where there is none.
     pub base_file: String,
     /// Names of all log files of the slice so far, this one among them.
-    pub log_files: Vec<String>,
+    pub log_files: Arc<[String]>,
 }
 
 /// `totalLogRecords` and its neighbours (timeline.md §7.5).

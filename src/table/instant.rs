@@ -2,21 +2,21 @@
 
 use chrono::{DateTime, Local, NaiveDateTime, TimeDelta, Utc};
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// `yyyyMMddHHmmssSSS` (or 14 digits on old tables); compares as text.
+/// `yyyyMMddHHmmssSSS` (or 14 digits on old tables); compares as text. Shared: timelines are cloned in every round.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct InstantTime(String);
+pub struct InstantTime(Arc<str>);
 
 impl InstantTime {
     /// `None` unless 14 or 17 digits (or a longer metadata-table instant, also digits only).
     pub fn parse(text: &str) -> Option<InstantTime> {
-        (text.len() >= 14 && text.bytes().all(|b| b.is_ascii_digit())).then(|| InstantTime(text.to_string()))
+        (text.len() >= 14 && text.bytes().all(|b| b.is_ascii_digit())).then(|| InstantTime(text.into()))
     }
 
     /// Before every instant.
     pub fn least() -> InstantTime {
-        InstantTime("0".repeat(17))
+        InstantTime("0".repeat(17).into())
     }
 
     /// The digits.
@@ -33,7 +33,7 @@ impl InstantTime {
 
     /// The instant of a moment on the clock of the timeline's zone.
     fn of(time: NaiveDateTime) -> InstantTime {
-        InstantTime(time.format("%Y%m%d%H%M%S%3f").to_string())
+        InstantTime(time.format("%Y%m%d%H%M%S%3f").to_string().into())
     }
 
     /// So many milliseconds earlier; `None` where it is no date to the millisecond.
@@ -51,7 +51,7 @@ impl InstantTime {
         match (seconds, millis) {
             (Some(seconds), Some(millis)) => InstantTime::of(seconds + TimeDelta::milliseconds(millis + 1)),
             // Digits that are no date (reserved instants, foreign files): any greater text will do.
-            _ => InstantTime(format!("{}0", self.0)),
+            _ => InstantTime(format!("{}0", self.0).into()),
         }
     }
 }
@@ -202,20 +202,26 @@ impl Instant {
 
     /// Reads the name of a file in `.hoodie`; `None` for what is no instant (temporary files, foreign files).
     pub fn parse(file_name: &str) -> Option<Instant> {
+        let (time, action, state) = Instant::parts(file_name)?;
+        Some(Instant { time: InstantTime::parse(time)?, action, state })
+    }
+
+    /// The same, without a copy of the time, which is not looked at.
+    pub(super) fn parts(file_name: &str) -> Option<(&str, Action, State)> {
         let (time, rest) = file_name.split_once('.')?;
-        let time = InstantTime::parse(time)?;
         let (action, state) = match rest {
             "inflight" => (Action::Commit, State::Inflight),
             _ => match rest.split_once('.') {
-                None => (Action::parse(rest)?, State::Completed),
-                Some((action, "inflight")) => (Action::parse(action)?, State::Inflight),
+                // A completed compaction is a commit, and the inflight file of a commit has no action in its name.
+                None => (Action::parse(rest).filter(|action| action.comparable() == *action)?, State::Completed),
+                Some((action, "inflight")) if action != Action::Commit.as_str() => {
+                    (Action::parse(action)?, State::Inflight)
+                }
                 Some((action, "requested")) => (Action::parse(action)?, State::Requested),
                 Some(_) => return None,
             },
         };
-        // A completed compaction is a commit, and the inflight file of a commit has no action in its name.
-        let instant = Instant { time, action, state };
-        (instant.file_name() == file_name).then_some(instant)
+        Some((time, action, state))
     }
 
     /// Name of its file in `.hoodie`, table version 6.

@@ -1,7 +1,7 @@
 //! The active timeline: instants in order, each in its highest state (timeline.md §11).
 
 use super::{Action, Instant, InstantTime, State};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 
 /// The instants that are in `.hoodie` (the archived timeline is not looked at).
 #[derive(Debug, Clone, Default)]
@@ -13,15 +13,13 @@ pub struct Timeline {
 impl Timeline {
     /// From the names of the files in `.hoodie`; names that are no instant are passed over.
     pub fn from_file_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Timeline {
-        let mut highest: BTreeMap<(InstantTime, Action), Instant> = BTreeMap::new();
-        for instant in names.into_iter().filter_map(Instant::parse) {
-            let entry = highest.entry((instant.time.clone(), instant.action.comparable()));
-            let known = entry.or_insert_with(|| instant.clone());
-            if known.state < instant.state {
-                *known = instant;
-            }
-        }
-        Timeline { instants: highest.into_values().collect() }
+        let mut found: Vec<_> = names.into_iter().filter_map(Instant::parts).collect();
+        found.sort_unstable_by_key(|&(time, action, state)| (time, action.comparable(), Reverse(state), action));
+        found.dedup_by_key(|&mut (time, action, _)| (time, action.comparable()));
+        let instants = found
+            .into_iter()
+            .filter_map(|(time, action, state)| Some(Instant::new(InstantTime::parse(time)?, action, state)));
+        Timeline { instants: instants.collect() }
     }
 
     /// Completed commits, deltacommits and replacecommits, oldest first.

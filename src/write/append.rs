@@ -63,7 +63,7 @@ struct AppendHandle<'a> {
     next_name: LogFileName,
     open: Option<OpenLog>,
     finished: Vec<WriteStatus>,
-    /// Names of the slice's log files so far.
+    /// Names of the log files that are finished.
     log_files: Vec<String>,
 }
 
@@ -77,8 +77,6 @@ impl<'a> AppendHandle<'a> {
     fn new(run: &'a Arc<Run>, slice: &'a FileSlice) -> Result<AppendHandle<'a>> {
         let context = &run.context;
         let task = run.next_task();
-        let on_instant = slice.log_files.iter().filter(|log| log.name.base_instant == *slice.append_instant());
-        let log_files: Vec<String> = on_instant.map(|log| log.name.to_string()).collect();
         let next_name = LogFileName {
             file_id: slice.file_id.clone(),
             base_instant: slice.append_instant().clone(),
@@ -94,7 +92,7 @@ impl<'a> AppendHandle<'a> {
             next_name,
             open: None,
             finished: Vec::new(),
-            log_files,
+            log_files: Vec::new(),
             run,
             slice,
         })
@@ -253,13 +251,15 @@ impl<'a> AppendHandle<'a> {
         stat.total_write_bytes = size;
         stat.file_size_in_bytes = size;
         stat.total_upsert_time = begun.elapsed().as_millis() as u64;
+        let on_instant = slice.log_files.iter().filter(|log| log.name.base_instant == *slice.append_instant());
+        let before = on_instant.map(|log| log.name.to_string());
         // The base file of a slice on a pending compaction is still to come.
         let base_file = slice.base_file.as_ref().filter(|_| slice.pending_compaction.is_none());
         stat.log = Some(LogStat {
             version: name.version,
             offset: 0,
             base_file: base_file.map(|file| file.name.clone()).unwrap_or_default(),
-            log_files: self.log_files.clone(),
+            log_files: before.chain(self.log_files.iter().cloned()).collect(),
         });
         self.next_name.version = name.version + 1;
         self.finished.push(WriteStatus { stat });

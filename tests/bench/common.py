@@ -220,7 +220,7 @@ class Daemon:
         return self.count
 
     def feed(self, path):
-        """Seconds from the moment that the file is there to that of its commit."""
+        """Seconds from the moment that the file is there to that of its commit. The file goes then: its folder is listed in every round."""
         before, name = self.committed(), f"{self.fed:06}.json"
         self.fed += 1
         hidden = os.path.join(self.root, "." + name)
@@ -231,7 +231,9 @@ class Daemon:
             if self.child.poll() is not None or time.monotonic() - begin > 600:
                 sys.exit(f"no commit of {path}: see {self.log}")
             time.sleep(0.001)
-        return time.monotonic() - begin
+        took = time.monotonic() - begin
+        os.remove(os.path.join(self.root, name))
+        return took
 
     def block(self, files):
         """Files one after the other; the first warms up. Wall: what the round says of itself."""

@@ -145,7 +145,10 @@ def follows(a):
     by_rows, by_commits, count = {}, {}, 2 * a.runs + 1
     for rows in a.sizes:
         job = Job(a, "mor")
+        # One file group a partition, whatever the size: a round costs what the groups cost that it writes to.
+        job.conf["hoodie.streamer.workers"] = 1
         job.write("BULK_INSERT", many_trips(a, rows, 8))
+        del job.conf["hoodie.streamer.workers"]
         with Daemon(job) as daemon:
             blocks = {"updates": daemon.block(small_files(a, rows, "updates", count, a.small))}
             blocks["mixed"] = daemon.block(small_files(a, rows, "mixed", 2 * count, a.small)[:count])
@@ -155,7 +158,9 @@ def follows(a):
         job.remove()
     job = Job(a, "mor", settings={"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"})
     rows = a.sizes[0]
+    job.conf["hoodie.streamer.workers"] = 1
     job.write("BULK_INSERT", many_trips(a, rows, 8))
+    del job.conf["hoodie.streamer.workers"]
     tiny = small_files(a, rows, "fresh", 1, 10)[0]
     updates = small_files(a, rows, "updates", count, a.small)
     with Daemon(job) as daemon:
@@ -164,8 +169,11 @@ def follows(a):
             for _ in range(commits - made):
                 daemon.feed(tiny)
             daemon.lines.clear()
-            by_commits[str(commits)] = {"updates": {"samples": daemon.block(updates)["samples"]}}
-            made = commits + count
+            blocks = {"many logs": daemon.block(updates)}
+            job.compact()
+            blocks["updates"] = daemon.block(updates)
+            by_commits[str(commits)] = {kind: {"samples": block["samples"]} for kind, block in blocks.items()}
+            made = commits + 2 * count
     job.remove()
     return {"rows": by_rows, "commits": by_commits}
 

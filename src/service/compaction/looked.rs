@@ -97,7 +97,7 @@ mod tests {
 
     /// A delta commit with a log file in each of `logs`, and a base file in `r`.
     async fn delta(table: &Table, instant: &str, logs: &[&str]) {
-        let log = || LogStat { version: 1, offset: 0, base_file: String::new(), log_files: Vec::new() };
+        let log = || LogStat { version: 1, offset: 0, base_file: String::new(), log_files: [].into() };
         let stats = |log| vec![WriteStat { log, ..WriteStat::default() }];
         let mut metadata = CommitMetadata::default();
         metadata.partition_to_write_stats.insert("r".to_string(), stats(None));

@@ -179,7 +179,7 @@ async fn a_log_file_behind_blocks_of_a_greater_instant_would_not_be_seen() {
                 version: 3,
                 offset: 0,
                 base_file: String::new(),
-                log_files: vec![known.to_string(), ours.to_string()],
+                log_files: [known.to_string(), ours.to_string()].into(),
             }),
             ..stat("p", "g", time(1).as_str())
         };

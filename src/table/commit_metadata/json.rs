@@ -71,7 +71,7 @@ impl Serialize for Stat<'_> {
             map.serialize_entry("logVersion", &log.version)?;
             map.serialize_entry("logOffset", &log.offset)?;
             map.serialize_entry("baseFile", &log.base_file)?;
-            map.serialize_entry("logFiles", &log.log_files)?;
+            map.serialize_entry("logFiles", &log.log_files[..])?;
             let none = serde_json::json!({ "val": null });
             map.serialize_entry("recordsStats", others.get("recordsStats").unwrap_or(&none))?;
         }
@@ -337,7 +337,7 @@ mod tests {
             let name = stat.path.as_deref().and_then(|path| path.rsplit('/').next()).expect("a path");
             let log = stat.log.expect("a log");
             assert_eq!((log.version, log.offset), (1, 0));
-            assert_eq!(log.log_files, [name]);
+            assert_eq!(*log.log_files, [name]);
             assert!(log.base_file.ends_with(".parquet") && stat.others.is_empty(), "{log:?} {:?}", stat.others);
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! Never the truth: the timeline is, which every round reads. What it says that this job has not done itself is taken from
 //! the table: partitions that another writer has written to are listed again, and all of them after whatever is more than
-//! a write (a plan, a rollback, a replacement, archiving).
+//! a write (a plan, a rollback, a replacement).
 
 use super::{BaseFile, FileSlice, FileSystemView, LogFile, in_folder, name_of, parse_base_file};
-use crate::table::{Action, CommitMetadata, Instant, LogFileName, Result, State, Table, Timeline, WriteStat};
+use crate::table::{
+    Action, CommitMetadata, Instant, InstantTime, LogFileName, Result, State, Table, Timeline, WriteStat,
+};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -109,8 +111,12 @@ impl Kept {
 
     /// Takes up what is new on the timeline; false: all is to be listed again.
     async fn follow(&mut self, table: &Table, now: &Timeline) -> Result<bool> {
-        // What is older than the start counts without being on the timeline.
-        if self.timeline.start() != now.start() {
+        // What is older than the start counts without being on the timeline: that may come to be more, by archiving.
+        if self.timeline.start() > now.start() {
+            return Ok(false);
+        }
+        // No archiver takes them all: it is another table.
+        if self.timeline.last_completed_write().is_some_and(|newest| now.write_at(&newest.time) != Some(newest)) {
             return Ok(false);
         }
         let Some(new) = news(&self.timeline, now) else { return Ok(false) };
@@ -190,12 +196,17 @@ impl Kept {
     }
 }
 
-/// Instants of `now` that `before` does not have in this state; `None`: one has gone, or is another's now.
+/// Instants of `now` that `before` does not have in this state; `None`: one has gone that is not archived, or is another's
+/// now.
 fn news<'a>(before: &Timeline, now: &'a Timeline) -> Option<Vec<&'a Instant>> {
-    let key = |instant: &Instant| (instant.time.clone(), instant.action.comparable());
+    fn key(instant: &Instant) -> (&InstantTime, Action) {
+        (&instant.time, instant.action.comparable())
+    }
+    let is_archived = |gone: &Instant| !gone.is_pending() && Some(&gone.time) < now.start();
     let mut new = Vec::new();
     let mut before = before.instants.iter().peekable();
     for instant in &now.instants {
+        while before.next_if(|known| key(known) < key(instant) && is_archived(known)).is_some() {}
         if before.next_if_eq(&instant).is_some() {
             continue;
         }
@@ -207,7 +218,7 @@ fn news<'a>(before: &Timeline, now: &'a Timeline) -> Option<Vec<&'a Instant>> {
         }
         new.push(instant);
     }
-    before.next().is_none().then_some(new)
+    before.all(is_archived).then_some(new)
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ fn a_log_file_is_marked_and_told_of_as_hudi_tells_of_its_own() {
     assert!(stat.file_size_in_bytes > 0 && stat.total_write_bytes == stat.file_size_in_bytes);
     let told = stat.log.as_ref().expect("it is a log file");
     assert_eq!((told.version, told.offset, &told.base_file), (5, 0, &format!("f-0_0-0-0_{BASE}.parquet")));
-    assert_eq!(told.log_files, [names, vec![name]].concat());
+    assert_eq!(*told.log_files, [names, vec![name]].concat());
     let markers = testing::runtime().block_on(Markers::new(&table.storage, &context.instant).list()).unwrap();
     assert_eq!(markers.len(), 1);
     assert_eq!((Some(&markers[0].path), markers[0].marker_type), (stat.path.as_ref(), MarkerType::Append));
@@ -177,7 +177,7 @@ fn a_group_that_waits_for_its_compaction_gets_a_slice_on_the_compactions_instant
         assert_eq!((stat.path.as_deref(), stat.prev_commit.as_str()), (Some(&*format!("p/{name}")), COMPACTION));
         let told = stat.log.as_ref().expect("it is a log file");
         assert_eq!((told.version, told.base_file.as_str()), (version, ""), "its base file is still to come");
-        assert_eq!(told.log_files, [earlier, vec![name]].concat());
+        assert_eq!(*told.log_files, [earlier, vec![name]].concat());
     }
 }
 
