@@ -58,6 +58,11 @@ struct Job {
 impl Job {
     async fn new(table_type: &str, folder: &Path) -> Result<Job, Failure> {
         let folder = folder.to_string_lossy().into_owned();
+        // Merge-on-read the other library puts new rows into new files. We would fill small ones, as Hudi does.
+        let small_files = match table_type {
+            MERGE_ON_READ => "hoodie.parquet.small.file.limit=0",
+            _ => "hoodie.parquet.small.file.limit=104857600",
+        };
         let flags = [
             ("--table-type", table_type),
             ("--target-base-path", &folder),
@@ -70,6 +75,7 @@ impl Job {
             ("--hoodie-conf", "hoodie.datasource.write.partitionpath.field=dt"),
             ("--hoodie-conf", "hoodie.index.type=SIMPLE"),
             ("--hoodie-conf", "hoodie.streamer.fsync=false"),
+            ("--hoodie-conf", small_files),
         ];
         let Command::Run(raw) = cli::parse(flags.iter().flat_map(|(flag, value)| [flag.into(), value.into()]))? else {
             return Err("the flags ask for no job".into());

@@ -219,4 +219,19 @@ def peer(a):
     return {"rows": a.rows // 2, **found}
 
 
-PARTS = {"cow": cow, "mor": mor, "start": start, "sorted": sorted_keys, "follows": follows, "backlog": backlog, "peer": peer}
+def kernels(a):
+    """What benches/src/kernels.rs takes, by criterion: ns of a call, and how many rows or bytes it was for."""
+    home = os.path.join(a.work, "criterion")
+    shutil.rmtree(home, ignore_errors=True)
+    program = [a.kernels, "--bench"] if a.kernels else ["cargo", "bench", "--manifest-path", os.path.join(common.ROOT, "benches", "Cargo.toml"), "--"]
+    subprocess.run([*program, "--warm-up-time", "0.5", "--measurement-time", "2"], check=True, stdout=subprocess.DEVNULL,
+                   env={**os.environ, "CRITERION_HOME": home})
+    found = []
+    for path in sorted(glob.glob(os.path.join(home, "*", "*", "new", "benchmark.json"))):
+        with open(path) as of, open(os.path.join(os.path.dirname(path), "estimates.json")) as taken:
+            kernel, median = json.load(of), json.load(taken)["median"]
+        found.append({"group": kernel["group_id"], "name": kernel["function_id"], "of": kernel["throughput"], "ns": round(median["point_estimate"])})
+    return {"kernels": found}
+
+
+PARTS = {"cow": cow, "mor": mor, "start": start, "sorted": sorted_keys, "follows": follows, "backlog": backlog, "peer": peer, "kernels": kernels}
