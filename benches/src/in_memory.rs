@@ -1,7 +1,7 @@
 //! Writes trips that are in memory already, without a source: what `tests/bench/hudi-core` does with the other library.
 //!
 //! ```text
-//! in-memory cow|mor ROWS TABLE       appends ROWS new trips to a new table, then upserts a tenth as many, half of them updates
+//! in-memory cow|mor ROWS TABLE [KEY=VALUE ...]       appends ROWS new trips to a new table, then upserts a tenth as many, half of them updates
 //! ```
 
 mod measured;
@@ -31,20 +31,22 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, rows, table] = &words[..] else { return Err("in-memory cow|mor ROWS TABLE".into()) };
+    let [kind, rows, table, settings @ ..] = &words[..] else {
+        return Err("in-memory cow|mor ROWS TABLE [KEY=VALUE ...]".into());
+    };
     let table_type = match kind.as_str() {
         "cow" => COPY_ON_WRITE,
         "mor" => MERGE_ON_READ,
         other => return Err(format!("{other} is no type of table").into()),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(table_type, rows.parse()?, Path::new(table)))
+    runtime.block_on(run(table_type, rows.parse()?, Path::new(table), settings))
 }
 
-async fn run(table_type: &str, rows: u64, folder: &Path) -> Result<(), Failure> {
+async fn run(table_type: &str, rows: u64, folder: &Path, settings: &[String]) -> Result<(), Failure> {
     let base = trips::batches(trips::fresh(0..rows));
     let changes = trips::batches(trips::changed(rows / 10, rows, 1));
-    let job = Job::new(table_type, folder).await?;
+    let job = Job::new(table_type, folder, settings).await?;
     measured("append", job.append(base)).await?;
     measured("upsert", job.upsert(changes)).await
 }
@@ -56,13 +58,8 @@ struct Job {
 }
 
 impl Job {
-    async fn new(table_type: &str, folder: &Path) -> Result<Job, Failure> {
+    async fn new(table_type: &str, folder: &Path, settings: &[String]) -> Result<Job, Failure> {
         let folder = folder.to_string_lossy().into_owned();
-        // Merge-on-read the other library puts new rows into new files. We would fill small ones, as Hudi does.
-        let small_files = match table_type {
-            MERGE_ON_READ => "hoodie.parquet.small.file.limit=0",
-            _ => "hoodie.parquet.small.file.limit=104857600",
-        };
         let flags = [
             ("--table-type", table_type),
             ("--target-base-path", &folder),
@@ -75,9 +72,9 @@ impl Job {
             ("--hoodie-conf", "hoodie.datasource.write.partitionpath.field=dt"),
             ("--hoodie-conf", "hoodie.index.type=SIMPLE"),
             ("--hoodie-conf", "hoodie.streamer.fsync=false"),
-            ("--hoodie-conf", small_files),
         ];
-        let Command::Run(raw) = cli::parse(flags.iter().flat_map(|(flag, value)| [flag.into(), value.into()]))? else {
+        let flags = flags.into_iter().chain(settings.iter().map(|setting| ("--hoodie-conf", setting.as_str())));
+        let Command::Run(raw) = cli::parse(flags.flat_map(|(flag, value)| [flag.into(), value.into()]))? else {
             return Err("the flags ask for no job".into());
         };
         let config = config::load(&raw, &|_| None)?;
