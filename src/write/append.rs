@@ -230,7 +230,7 @@ impl<'a> AppendHandle<'a> {
         let writer = LogWriter::create(&run.context.table.storage, &slice.partition, self.next_name.clone(), |name| {
             run.waiting(|| run.mark(slice.path_of(name), MarkerType::Append))
         })?;
-        run.ensure_partitions(std::iter::once(slice.partition.as_str()))?;
+        run.ensure_partition(&slice.partition)?;
         let stat = WriteStat {
             file_id: slice.file_id.clone(),
             prev_commit: slice.append_instant().to_string(),

@@ -123,13 +123,11 @@ impl Worker {
 
     fn add(&mut self, batch: &KeyedBatch) -> Result<()> {
         let rows = with_key_column(batch)?;
-        let positions = positions_by_partition(batch);
-        let in_use = || batch.partitions.paths.iter().zip(&positions).filter(|(_, positions)| !positions.is_empty());
-        self.run.ensure_partitions(in_use().map(|(path, _)| path.as_str()))?;
-        for (path, positions) in in_use() {
-            match positions.len() == rows.num_rows() {
-                true => self.add_piece(path, rows.clone())?,
-                false => self.add_piece(path, take_record_batch(&rows, &UInt32Array::from(positions.clone()))?)?,
+        for (path, positions) in batch.partitions.paths.iter().zip(positions_by_partition(batch)) {
+            if positions.len() == rows.num_rows() {
+                self.add_piece(path, rows.clone())?;
+            } else if !positions.is_empty() {
+                self.add_piece(path, take_record_batch(&rows, &UInt32Array::from(positions))?)?;
             }
         }
         self.bound_memory()

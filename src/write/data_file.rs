@@ -10,10 +10,8 @@ use crate::schema::TableSchema;
 use crate::table::base_file::{BloomOptions, Patch, Reader, Writer, WriterOptions};
 use crate::table::{BaseFile, Marker, MarkerType, Markers, WriteStat};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
-use futures::{StreamExt, TryStreamExt, stream};
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use std::collections::HashSet;
-use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -117,21 +115,14 @@ impl Run {
         if self.stop.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Several at once take hardly longer than one.
-    pub(super) fn ensure_partitions<'a>(&self, partitions: impl Iterator<Item = &'a str>) -> Result<()> {
-        let known =
-            |partition: &str| self.partitions.lock().unwrap_or_else(PoisonError::into_inner).contains(partition);
-        let new: Vec<&str> = partitions.filter(|partition| !known(partition)).collect();
-        if new.is_empty() {
+    /// After the marker of the file that goes there: what a crash leaves of it is found by that.
+    pub(super) fn ensure_partition(&self, partition: &str) -> Result<()> {
+        if self.partitions.lock().unwrap_or_else(PoisonError::into_inner).contains(partition) {
             return Ok(());
         }
-        let (table, instant) = (&self.context.table, &self.context.instant);
-        let made = stream::iter(new.iter().copied())
-            .map(|partition| table.ensure_partition_metadata(partition, instant))
-            .buffer_unordered(WAITING)
-            .try_collect::<()>();
-        self.waiting(|| Handle::current().block_on(made))?;
-        self.partitions.lock().unwrap_or_else(PoisonError::into_inner).extend(new.into_iter().map(str::to_string));
+        let table = &self.context.table;
+        self.waiting(|| Handle::current().block_on(table.ensure_partition_metadata(partition, &self.context.instant)))?;
+        self.partitions.lock().unwrap_or_else(PoisonError::into_inner).insert(partition.to_string());
         Ok(())
     }
 }
@@ -172,7 +163,7 @@ impl DataFile {
         let path = if partition.is_empty() { name.clone() } else { format!("{partition}/{name}") };
         let open = || -> Result<Writer> {
             run.waiting(|| run.mark(path.clone(), kind))?;
-            run.ensure_partitions(iter::once(partition))?;
+            run.ensure_partition(partition)?;
             Ok(Writer::create(&context.table.storage, &path, &run.options)?)
         };
         let writer = open().map_err(|e| e.in_file("create", &path))?;
