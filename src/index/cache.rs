@@ -242,9 +242,12 @@ impl KeyRecorder {
         fits
     }
 
-    /// All rows of the file at `path` have been given.
-    pub fn finish(self, partition: &str, path: String, size: u64) {
-        self.fill(partition, path, size, false);
+    /// The file at `path` is written. It is known from now on if the key of each of its `rows` has been given: a key that is
+    /// missing here would be taken for new, and written twice.
+    pub fn finish(self, partition: &str, path: String, size: u64, rows: u64) {
+        if self.hashes.len() as u64 == rows {
+            self.fill(partition, path, size, false);
+        }
     }
 
     fn fill(mut self, partition: &str, path: String, size: u64, was_latest: bool) {

@@ -280,10 +280,9 @@ impl DataFile {
     /// Adds a row group of the file that this one takes the place of, with the rows of `patch`.
     pub(super) fn copy(&mut self, reader: &Reader, group: usize, patch: &Patch) -> Result<()> {
         self.run.check_cancelled()?;
-        let keys = &mut self.keys;
-        let rows = self.writer.copy(reader, group, patch, self.meta.file_name_text(), |read| {
-            keys.iter_mut().for_each(|keys| keys.add_all(read));
-        })?;
+        let recorder = self.keys.as_mut().filter(|_| !self.keys_known);
+        let keys = recorder.map(|recorder| |read: &StringArray| recorder.add_all(read));
+        let rows = self.writer.copy(reader, group, patch, self.meta.file_name_text(), keys)?;
         self.count(rows);
         Ok(())
     }
@@ -312,7 +311,7 @@ impl DataFile {
             stat.total_upsert_time = milliseconds;
         }
         if let Some(keys) = keys {
-            keys.finish(&stat.partition_path, path, written.size);
+            keys.finish(&stat.partition_path, path, written.size, written.rows);
         }
         run.finished_file();
         Ok(WriteStatus { stat })

@@ -92,7 +92,7 @@ fn a_file_that_is_written_is_known_when_it_is_whole() {
     let keys = StringArray::from(vec!["d", "e"]);
     let mut given_up = cache.record();
     given_up.add_all(&keys);
-    given_up.finish("p", new.path(), new.size);
+    given_up.finish("p", new.path(), new.size, 2);
     assert_eq!(known(&cache, [&old, &new]), [true, false], "no room beside the file that the round looks at");
     cache.forget(&old.path());
     let mut recorder = cache.record();
@@ -101,9 +101,13 @@ fn a_file_that_is_written_is_known_when_it_is_whole() {
     assert_eq!(cache.known().bytes, 0, "an abandoned file gives its room back");
     let mut recorder = cache.record();
     recorder.add_all(&keys);
+    recorder.finish("p", new.path(), new.size, 3);
+    assert_eq!(known(&cache, [&new]), [false], "a key has not been given");
+    let mut recorder = cache.record();
+    recorder.add_all(&keys);
     recorder.add_all(&StringArray::from(vec!["f"]));
     assert_eq!(known(&cache, [&new]), [false]);
-    recorder.finish("p", new.path(), new.size);
+    recorder.finish("p", new.path(), new.size, 3);
     let found = cache.get(&new).expect("kept");
     let KnownFile::Keys(stored) = &*found else { panic!("keys were given: {found:?}") };
     let stored = |key| !stored.find(cache.hasher.hash(key)).is_empty();
@@ -130,7 +134,7 @@ fn what_a_compaction_writes_waits_for_its_commit() {
     round(&cache, &[&old], &[&old]);
     let mut recorder = cache.record();
     recorder.add_all(&StringArray::from(vec!["a", "b", "c"]));
-    recorder.finish("p", new.path(), new.size);
+    recorder.finish("p", new.path(), new.size, 3);
     round(&cache, &[&old], &[&old]);
     assert_eq!(known(&cache, [&old, &new]), [true, true]);
     round(&cache, &[&new], &[&new]);
@@ -148,7 +152,7 @@ fn a_file_inherits_the_keys_of_the_one_before_it() {
     let mut recorder = cache.inherit(&old).expect("its keys are known");
     recorder.add_all(&StringArray::from(vec!["d"]));
     assert_eq!(known(&cache, [&old, &new]), [false, false]);
-    recorder.finish("p", new.path(), new.size);
+    recorder.finish("p", new.path(), new.size, 4);
     let found = cache.get(&new).expect("kept");
     let KnownFile::Keys(stored) = &*found else { panic!("keys were given: {found:?}") };
     let stored = |key| !stored.find(cache.hasher.hash(key)).is_empty();

@@ -76,21 +76,23 @@ impl Writer {
     }
 
     /// A row group of `from` with the rows of `patch`, whose keys are those of the rows before them, and with the column
-    /// `_hoodie_file_name` new; how many rows it has. The keys are read and shown to `keys`, unless they are inherited.
-    /// Columns in which nothing changes stay as they are encoded there.
+    /// `_hoodie_file_name` new; how many rows it has. `keys`, if there is one, is shown its keys. Columns in which nothing
+    /// changes stay as they are encoded there.
     pub fn copy(
         &mut self,
         from: &Reader,
         group: usize,
         patch: &Patch,
         file_name: &str,
-        mut keys: impl FnMut(&StringArray),
+        mut keys: Option<impl FnMut(&StringArray)>,
     ) -> Result<u64> {
-        if !self.inherits {
+        if !self.inherits || keys.is_some() {
             for read in from.record_keys_of(group..group + 1)? {
                 let read = read?;
-                self.add_keys(&read);
-                keys(&read);
+                if !self.inherits {
+                    self.add_keys(&read);
+                }
+                keys.iter_mut().for_each(|keys| keys(&read));
             }
         }
         let rows = self.rows.copy(from, group, patch, file_name)?;

@@ -1,12 +1,12 @@
 //! Delta commits, read back merged.
 
 use crate::config::{IndexType, Operation, PayloadClass};
-use crate::index::{Merging, StoredOrdering, TagOptions, tag};
+use crate::index::{KeyCache, Merging, StoredOrdering, TagOptions, tag};
 use crate::record::{KeyedBatch, MergeRule, RowRef};
 use crate::slice::{self, SliceOptions};
-use crate::table::{CommitMetadata, FileSystemView, Table};
+use crate::table::{CommitMetadata, FileSlice, FileSystemView, InstantTime, Table};
 use crate::write::testing::{self, keyed};
-use crate::write::{WriteContext, assign};
+use crate::write::{self, WriteContext, assign};
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use proptest::prelude::*;
@@ -91,7 +91,7 @@ async fn upsert(context: &WriteContext, batches: Vec<KeyedBatch>) {
         merging: Some(merging),
         stored_ordering: Some(ordering),
         workers: 2,
-        cache: None,
+        cache: context.key_cache.clone(),
     };
     let rows = batches
         .iter()
@@ -110,6 +110,24 @@ async fn upsert(context: &WriteContext, batches: Vec<KeyedBatch>) {
         stats.push(status.stat);
     }
     table.complete(&context.instant, action, metadata.to_json()).await.unwrap();
+}
+
+/// Compacts whatever has logs, as a job does beside its rounds.
+async fn compact_all(context: &WriteContext) {
+    let table = &context.table;
+    let timeline = table.timeline().await.unwrap();
+    let view = FileSystemView::load(table, &timeline, None).await.unwrap();
+    let slices = view.partitions.values().flatten().filter(|slice| !slice.log_files.is_empty());
+    let slices: Vec<FileSlice> = slices.map(|slice| (**slice).clone()).collect();
+    let context = WriteContext { timeline: Arc::new(timeline), ..context.clone() };
+    let commit = format!(".hoodie/{}.commit", context.instant);
+    let statuses = write::compact(Arc::new(context), slices, 2, 1 << 20).await.unwrap();
+    let mut metadata = CommitMetadata { operation_type: "COMPACT".into(), ..CommitMetadata::default() };
+    for status in statuses {
+        let stats = metadata.partition_to_write_stats.entry(status.stat.partition_path.clone()).or_default();
+        stats.push(status.stat);
+    }
+    table.storage.put(&commit, metadata.to_json()).await.unwrap();
 }
 
 fn slice_options(context: &WriteContext) -> SliceOptions {
@@ -147,8 +165,12 @@ async fn read(context: &WriteContext) -> Vec<((String, String), i64)> {
     tokio::task::spawn_blocking(read).await.unwrap()
 }
 
-fn context(table: &Table, round: usize, rule: PayloadClass) -> WriteContext {
-    let mut context = testing::context(table.clone(), &format!("2024010200000{round:04}"), Operation::Upsert);
+fn instant(number: usize) -> InstantTime {
+    InstantTime::parse(&format!("2024010200000{number:04}")).unwrap()
+}
+
+fn context(table: &Table, number: usize, rule: PayloadClass) -> WriteContext {
+    let mut context = testing::context(table.clone(), instant(number).as_str(), Operation::Upsert);
     context.rule = MergeRule(rule);
     context
 }
@@ -171,8 +193,12 @@ proptest! {
         index in prop::sample::select(vec![IndexType::Simple, IndexType::Bloom, IndexType::GlobalSimple]),
         by_ordering: bool,
         packing: bool,
+        remembers: bool,
+        // Behind which rounds.
+        compactions in prop::collection::vec(any::<bool>(), 7),
     ) {
         let (_folder, table) = table();
+        let cache = remembers.then(|| Arc::new(KeyCache::new(1 << 20)));
         let rule = if by_ordering { PayloadClass::DefaultHoodieRecord } else { PayloadClass::OverwriteWithLatest };
         let mut model = Model::default();
         for (round, mut rows) in rounds.into_iter().enumerate() {
@@ -186,8 +212,10 @@ proptest! {
                     false => row.value += round as i64 * 10,
                 }
             }
-            let mut context = context(&table, round, rule);
+            let mut context = context(&table, 2 * round, rule);
             context.index.index_type = index;
+            context.key_cache = cache.clone();
+            let compaction = WriteContext { instant: instant(2 * round + 1), ..context.clone() };
             context.config.small_file_limit = if packing { 1 << 20 } else { 0 };
             for row in &rows {
                 model.apply(row, index.is_global(), by_ordering);
@@ -195,6 +223,9 @@ proptest! {
             let (first, second) = rows.split_at(rows.len() / 2);
             let got = testing::runtime().block_on(async {
                 upsert(&context, vec![batch(first), batch(second)]).await;
+                if compactions[round] {
+                    compact_all(&compaction).await;
+                }
                 read(&context).await
             });
             prop_assert_eq!(got, model.0.clone().into_iter().collect::<Vec<_>>());
