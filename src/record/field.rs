@@ -3,7 +3,7 @@
 use super::{Error, Result};
 use arrow::array::{Array, ArrayRef, RecordBatch, StructArray, make_array};
 use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DataType, Fields, SchemaRef};
+use arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
 
 /// A column, perhaps inside structs.
 #[derive(Debug, Clone)]
@@ -69,6 +69,13 @@ impl FieldPath {
         }
         array
     }
+}
+
+/// The column that a dotted path begins with, if there is one.
+pub fn top_level<'a>(schema: &Schema, dotted: &'a str) -> Option<&'a str> {
+    let head = dotted.split('.').next();
+    // As in [`FieldPath::resolve`].
+    [Some(dotted), head].into_iter().flatten().find(|name| schema.fields().find(name).is_some())
 }
 
 /// A column of stored rows by dotted path, for merge rules that compare with them.

@@ -10,7 +10,7 @@ mod merge;
 mod precombine;
 mod refuse;
 
-pub use field::ordering_column;
+pub use field::{ordering_column, top_level};
 pub use keygen::{KeyGenerator, RecordOptions, has_delete_flag, nested_clash};
 pub use merge::MergeRule;
 pub use precombine::{Deduplicated, hash_key, precombine};

@@ -4,7 +4,7 @@ use super::fold::{Entry, Match, RECORD_KEY, What, Winners};
 use super::rows::present;
 use super::window::Window;
 use super::{Error, Fault, LogTotals, MergedBatch, Result, SliceOptions};
-use crate::record::ordering_column;
+use crate::record::{ordering_column, top_level};
 use crate::schema::{self, rewrite};
 use crate::table::base_file::{Patch, Reader};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
@@ -141,7 +141,8 @@ impl Merged {
         if self.window.ready(self.asked) == 0 {
             self.window.load(&self.winners, &self.options, self.asked)?;
         }
-        let columns = [Some(RECORD_KEY), self.compares.as_deref().map(|field| root(base, field))];
+        let compared = self.compares.as_deref().and_then(|field| top_level(&self.options.schema.arrow, field));
+        let columns = [Some(RECORD_KEY), compared];
         let columns: Vec<&str> = columns.into_iter().flatten().collect();
         let (mut patch, mut logged, mut start) = (Patch::default(), Vec::new(), 0);
         for batch in base.batches_of(group..group + 1, Some(&columns), self.options.batch_rows)? {
@@ -306,14 +307,6 @@ impl Iterator for Merged {
             Ok(Some(Part::RowGroup { .. }) | None) => None,
             Err(e) => Some(Err(e)),
         }
-    }
-}
-
-/// The top-level column of the base file that holds a field.
-fn root<'a>(base: &Reader, field: &'a str) -> &'a str {
-    match base.schema().column_with_name(field) {
-        Some(_) => field,
-        None => field.split('.').next().unwrap_or(field),
     }
 }
 

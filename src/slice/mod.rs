@@ -23,7 +23,7 @@ mod window;
 pub use error::{Error, Fault, Result};
 pub use merge::{Merged, Part, WholeGroups};
 
-use crate::record::{MergeRule, ordering_column};
+use crate::record::{MergeRule, ordering_column, top_level};
 use crate::schema::TableSchema;
 use crate::table::base_file::Reader;
 use crate::table::log_file::BlockKind;
@@ -60,15 +60,11 @@ impl SliceOptions {
     /// The same for who wants to know which records there are, and their ordering values, and nothing else. `compared`: the
     /// dotted paths of what the caller compares by besides.
     pub fn keys_only(mut self, compared: &[&str]) -> SliceOptions {
-        let fields = self.schema.arrow.fields();
-        let is_of = |path: &str, name: &str| match fields.find(path) {
-            Some(_) => name == path,
-            None => path.split('.').next() == Some(name),
-        };
+        let schema = &self.schema.arrow;
         let own = [Some(RECORD_KEY), Some(IS_DELETED), self.ordering_field.as_deref()];
         let paths = || own.into_iter().flatten().chain(compared.iter().copied());
-        let wanted = |field: &&FieldRef| paths().any(|path| is_of(path, field.name()));
-        let fields: Vec<FieldRef> = fields.iter().filter(wanted).cloned().collect();
+        let wanted = |field: &&FieldRef| paths().any(|path| top_level(schema, path) == Some(field.name().as_str()));
+        let fields: Vec<FieldRef> = schema.fields().iter().filter(wanted).cloned().collect();
         self.schema.arrow = Arc::new(Schema::new(fields));
         self
     }

@@ -366,10 +366,7 @@ impl Streamer {
         let mut now = open::open(&self.config).await?;
         match (&self.table, &mut now) {
             (Some(before), None) => return Err(Error::Gone { table: before.storage.display("") }),
-            (Some(before), Some(now)) => {
-                now.summaries = before.summaries.clone();
-                now.kept = before.kept.clone();
-            }
+            (Some(before), Some(now)) => now.remember_as(before),
             (None, _) => {}
         }
         self.table = now;

@@ -75,9 +75,8 @@ pub struct Table {
     /// Zone of new instants in place of the one that `hoodie.properties` says: for tables of zone `LOCAL`, where the
     /// other writers' machines may stand in another zone than ours.
     pub zone_override: Option<TimelineZone>,
-    /// To be handed on to the table's next opening by a job that opens it again and again.
+    /// What is known of commits, and of file groups: see [`Table::remember_as`].
     pub summaries: Summaries,
-    /// The same, of file groups.
     pub kept: KeptView,
 }
 

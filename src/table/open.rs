@@ -1,11 +1,22 @@
 //! Opening and creating a table: what we must not write to is refused here, by name.
 
 use super::{
-    COPY_ON_WRITE, Error, MERGE_ON_READ, META_FOLDER, PROPERTIES, Result, Table, TableProperties, Timeline, keys,
+    COPY_ON_WRITE, Error, KeptView, MERGE_ON_READ, META_FOLDER, PROPERTIES, Result, Summaries, Table, TableProperties,
+    Timeline, keys,
 };
 use crate::storage::{self, Storage};
 
 impl Table {
+    /// Of which nothing is known yet.
+    pub(crate) fn new(storage: Storage, properties: TableProperties) -> Table {
+        Table { storage, properties, zone_override: None, summaries: Summaries::default(), kept: KeptView::default() }
+    }
+
+    /// Takes over what an earlier opening has come to know: for a job that opens the table again and again.
+    pub fn remember_as(&mut self, before: &Table) {
+        (self.summaries, self.kept) = (before.summaries.clone(), before.kept.clone());
+    }
+
     /// `None` if there is no table at the place (no `hoodie.properties`, no backup, empty timeline).
     ///
     /// Refuses what `hoodie.properties` says and we cannot keep up: another table version or layout, another base file
@@ -29,13 +40,7 @@ impl Table {
             return Ok(None);
         };
         check_version(&properties, &storage.display(""))?;
-        Ok(Some(Table {
-            storage,
-            properties,
-            zone_override: None,
-            summaries: Default::default(),
-            kept: Default::default(),
-        }))
+        Ok(Some(Table::new(storage, properties)))
     }
 
     /// Writes `hoodie.properties`, which makes a folder a table. The folders that Hudi makes besides come to be with the
@@ -46,13 +51,7 @@ impl Table {
             Err(storage::Error::AlreadyExists { .. }) => Err(Error::TableExists { path: storage.display("") }),
             other => {
                 other?;
-                Ok(Table {
-                    storage,
-                    properties,
-                    zone_override: None,
-                    summaries: Default::default(),
-                    kept: Default::default(),
-                })
+                Ok(Table::new(storage, properties))
             }
         }
     }

@@ -13,7 +13,7 @@ use super::row_groups::{join_small, touched};
 use super::status::WriteStatus;
 use super::{BATCH_ROWS, Result};
 use crate::index::{KeyTable, incoming_ordering, is_deleted};
-use crate::record::{KeyedBatch, RowRef, ordering_column};
+use crate::record::{KeyedBatch, RowRef, ordering_column, top_level};
 use crate::schema::rewrite;
 use crate::slice::{self, SliceOptions};
 use crate::table::base_file::{Patch, Reader, RowGroup};
@@ -126,11 +126,7 @@ fn merge_rows(run: &Run, file: &mut DataFile, incoming: &mut Incoming, old: &Rec
 fn deciding_columns(run: &Run) -> Vec<&str> {
     let schema = &run.file_schema().arrow;
     let field = run.context.ordering_field.as_deref().filter(|_| run.context.rule.needs_stored_ordering());
-    let ordering = field.and_then(|field| {
-        let root = field.split('.').next().unwrap_or(field);
-        [field, root].into_iter().find(|name| schema.column_with_name(name).is_some())
-    });
-    [Some(META_COLUMNS[RECORD_KEY]), ordering].into_iter().flatten().collect()
+    [Some(META_COLUMNS[RECORD_KEY]), field.and_then(|field| top_level(schema, field))].into_iter().flatten().collect()
 }
 
 /// What becomes of a stored row that an incoming one meets.

@@ -76,13 +76,7 @@ pub(crate) fn context(table: Table, instant: &str, operation: Operation) -> Writ
 /// For what touches no files.
 pub(crate) fn context_without_table(operation: Operation) -> WriteContext {
     let storage = Storage::open(&std::env::temp_dir().to_string_lossy()).unwrap();
-    let table = Table {
-        storage,
-        properties: TableProperties::default(),
-        zone_override: None,
-        summaries: Default::default(),
-        kept: Default::default(),
-    };
+    let table = Table::new(storage, TableProperties::default());
     context(table, "20240102000000000", operation)
 }
 
@@ -97,16 +91,7 @@ pub(crate) fn merge_on_read() -> TableProperties {
 pub(crate) fn table() -> (tempfile::TempDir, Table) {
     let folder = tempfile::tempdir().unwrap();
     let storage = Storage::open(&folder.path().to_string_lossy()).unwrap();
-    (
-        folder,
-        Table {
-            storage,
-            properties: TableProperties::default(),
-            zone_override: None,
-            summaries: Default::default(),
-            kept: Default::default(),
-        },
-    )
+    (folder, Table::new(storage, TableProperties::default()))
 }
 
 /// Runs `work` on a blocking thread of a runtime, as handles are.

@@ -157,13 +157,7 @@ impl Group {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let storage = Storage::open(folder.path().to_str().unwrap()).unwrap();
-        let table = Table {
-            kept: Default::default(),
-            storage,
-            properties: TableProperties::default(),
-            zone_override: None,
-            summaries: Default::default(),
-        };
+        let table = Table::new(storage, TableProperties::default());
         let slice = FileSlice {
             partition: PARTITION.to_string(),
             file_id: FILE_ID.to_string(),
