@@ -53,11 +53,6 @@ impl Writer {
         true
     }
 
-    /// Whether the keys of the file before are known already.
-    pub fn inherits(&self) -> bool {
-        self.inherits
-    }
-
     /// A batch with all columns, meta columns first; the record keys are taken from it.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         self.write_rows(batch)?;
