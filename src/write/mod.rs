@@ -8,11 +8,11 @@
 //! FileSlice ─────────────────────────────▶ compact ─┘
 //! ```
 //!
-//! `assign` is pure; `create` rolls files by size; `merge` rewrites one file group, whose row groups stay where `row_groups` says so; `append` puts its changes into a log
-//! file; `data_file` names one base file, marks it and fills the five meta columns. Runs under an open instant; knows
-//! records, index and table, no sources. Look at [`WriteContext`] first. Invariants: a marker stands before each data file;
-//! untouched stored rows keep their commit time and seqno; nothing written here is part of the table until the instant is
-//! completed.
+//! `assign` is pure; `create` rolls files by size; `merge` rewrites one file group, whose row groups stay where `row_groups`
+//! says so; `append` puts its changes into a log file; `data_file` names one base file, marks it and fills the five meta
+//! columns. Runs under an open instant; knows records, index and table, no sources. Look at [`WriteContext`] first.
+//! Invariants: a marker stands before each data file; untouched stored rows keep their commit time and seqno; nothing written
+//! here is part of the table until the instant is completed.
 
 mod append;
 mod assign;
