@@ -88,36 +88,38 @@ fn is_living(id: &str) -> bool {
 
 /// Makes a file `new` whose content `found` has shown it to be a dead one's: of several that find it so, one succeeds.
 pub(super) async fn replace(storage: &Storage, path: &str, found: &[u8], new: Bytes) -> Result<bool> {
-    claimed(storage, path, found, &new, storage.put(path, new.clone())).await
+    claimed(storage, path, found, storage.put(path, new)).await
 }
 
 /// Removes a file whose owner is gone, or is about to be, if it is `ours` still and nobody is about to take it over.
 pub(super) async fn remove(storage: &Storage, path: &str, ours: &Bytes) -> Result<bool> {
-    claimed(storage, path, ours, ours, storage.delete(path)).await
+    claimed(storage, path, ours, storage.delete(path)).await
 }
 
 /// Does it if the file is `found` still. Of several, the one with the claim looks again, and does it.
-async fn claimed(
-    storage: &Storage,
-    path: &str,
-    found: &[u8],
-    by: &Bytes,
-    work: impl Future<Output = Result<()>>,
-) -> Result<bool> {
-    let claim = format!("{path}.claim");
-    match storage.create(&claim, by.clone()).await {
-        Ok(()) => {}
-        Err(Error::AlreadyExists { .. }) => {
-            if silence(storage, &claim).await?.is_some_and(|(_, silent_ms)| silent_ms >= HEARTBEAT_EXPIRES_MS) {
-                storage.delete(&claim).await?;
-            }
-            return Ok(false);
+async fn claimed(storage: &Storage, path: &str, found: &[u8], work: impl Future<Output = Result<()>>) -> Result<bool> {
+    let (owner, claim) = (Owner::new(), format!("{path}.claim"));
+    while let Err(error) = storage.create(&claim, owner.text()).await {
+        let is_there = matches!(error, Error::AlreadyExists { .. });
+        if !is_there || !remove_dead(storage, &claim).await? {
+            return if is_there { Ok(false) } else { Err(error) };
         }
-        Err(e) => return Err(e),
     }
     let done = if_unchanged(storage, path, found, work).await;
     storage.delete(&claim).await?;
     done
+}
+
+/// Removes the claim of one that died with it, by a claim on the claim: a bare delete might hit the one that came after.
+async fn remove_dead(storage: &Storage, claim: &str) -> Result<bool> {
+    let Some(found) = storage.get_opt(claim).await? else { return Ok(true) };
+    let Some((_, silent_ms)) = silence(storage, claim).await? else { return Ok(true) };
+    Ok(!lives(&found, silent_ms) && Box::pin(claimed(storage, claim, &found, storage.delete(claim))).await?)
+}
+
+/// Whether the owner of a file with that content is at work; of one on another machine its silence tells.
+pub(super) fn lives(content: &[u8], silent_ms: i64) -> bool {
+    is_alive(&String::from_utf8_lossy(content)).unwrap_or(silent_ms < HEARTBEAT_EXPIRES_MS)
 }
 
 async fn if_unchanged(
@@ -239,6 +241,28 @@ mod tests {
             assert_eq!(storage.get_opt("lock").await.expect("read").as_ref(), content.filter(|_| !want), "{name}");
             assert_eq!(storage.get_opt("lock.claim").await.expect("read").as_ref(), claim, "{name}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_claim_outlives_its_process_for_nobody() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let storage = Storage::open(folder.path().to_str().expect("text")).expect("a storage");
+        let [dead, new] = ["dead", "new"].map(Bytes::from);
+        let dead_owner = Owner::new().text();
+        for claims in [&[][..], &["lock.claim"], &["lock.claim", "lock.claim.claim"]] {
+            storage.put("lock", dead.clone()).await.expect("put");
+            for claim in claims {
+                storage.create(claim, dead_owner.clone()).await.expect("created");
+            }
+            let all = (0..8).map(|_| replace(&storage, "lock", &dead, new.clone()));
+            let done = futures::future::join_all(all).await;
+            let done: Vec<bool> = done.into_iter().map(|done| done.expect("asked")).collect();
+            assert_eq!(done.iter().filter(|done| **done).count(), 1, "{claims:?}: {done:?}");
+            assert_eq!(storage.names("").await.expect("names"), ["lock"], "{claims:?}");
+        }
+        let alive = Owner::new();
+        storage.create("lock.claim", alive.text()).await.expect("created");
+        assert!(!replace(&storage, "lock", &new, dead).await.expect("asked"), "the claim's owner is at work");
     }
 
     #[test]

@@ -112,19 +112,18 @@ async fn take_over(storage: &Storage, instant: &InstantTime, owner: &Owner) -> R
     let path = path_of(instant);
     let Some(found) = storage.get_opt(&path).await? else { return Ok(None) };
     let Some((beat_ms, silent_ms)) = owner::silence(storage, &path).await? else { return Ok(None) };
-    let text = String::from_utf8_lossy(&found);
-    let alive = owner::is_alive(&text).unwrap_or(silent_ms < HEARTBEAT_EXPIRES_MS);
-    if alive {
+    if owner::lives(&found, silent_ms) {
         return Err(Error::CompactorAlive { instant: instant.to_string(), seconds: silent_ms / 1000 });
     }
     let taken = owner::replace(storage, &path, &found, owner.text()).await?;
     Ok(taken.then_some(beat_ms))
 }
 
-/// Removes the heartbeats of compactions that are completed: their executors died right after.
+/// Removes the heartbeats of compactions that are completed, and claims on them: their executors died right after.
 pub(super) async fn remove_stale(storage: &Storage, is_done: impl Fn(&InstantTime) -> bool) -> Result<()> {
     for name in storage.names(HEARTBEATS).await? {
-        if InstantTime::parse(&name).is_some_and(|time| is_done(&time)) {
+        let instant = name.split_once('.').map_or(name.as_str(), |(instant, _)| instant);
+        if InstantTime::parse(instant).is_some_and(|time| is_done(&time)) {
             storage.delete(&format!("{HEARTBEATS}/{name}")).await?;
         }
     }

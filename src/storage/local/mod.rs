@@ -65,9 +65,14 @@ impl Disk {
     ) -> Outcome<()> {
         let durability = Arc::clone(&self.durability);
         self.with(path, move |path| {
-            let mut staged = Staged::begin(path, kind, durability)?;
-            staged.write_all(&bytes)?;
-            name(&mut staged, path)
+            loop {
+                let mut staged = Staged::begin(path, kind, Arc::clone(&durability))?;
+                staged.write_all(&bytes)?;
+                match name(&mut staged, path) {
+                    Err(e) if e.kind() == ErrorKind::NotFound && staged.is_lost() => {}
+                    named => return named,
+                }
+            }
         })
         .await
     }

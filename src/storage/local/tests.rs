@@ -100,3 +100,28 @@ fn a_link_that_was_made_without_an_answer_is_ours() {
     let mut other = begin().unwrap();
     assert_eq!(other.link(&target).unwrap_err().kind(), ErrorKind::AlreadyExists);
 }
+
+/// A delete takes what is staged beside its target for a dead process's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writes_beside_deletes_of_their_target_find_it_there_or_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(disk(dir.path(), false));
+    let one = |who: u8| {
+        let disk = disk.clone();
+        tokio::spawn(async move {
+            let text = Bytes::from(vec![who; 100]);
+            for _ in 0..100 {
+                match disk.create("lock", text.clone()).await {
+                    Ok(()) | Err(Cause::AlreadyExists) => {}
+                    Err(e) => panic!("{e:?}"),
+                }
+                disk.put("lock", text.clone()).await.unwrap();
+                disk.delete("lock").await.unwrap();
+            }
+        })
+    };
+    for all in futures::future::join_all((0..8).map(one)).await {
+        all.unwrap();
+    }
+    assert_eq!(disk.names("").await.unwrap(), Vec::<String>::new());
+}
