@@ -109,11 +109,10 @@ impl Streamer {
                 fault_point("after-complete");
                 return Ok(statuses);
             }
-            // It was ended because nobody heard of it, which is to be said.
-            Err(Error::Interrupted) if !self.cancel.is_cancelled() => match open.check_alive().await {
-                Err(dead) => dead.into(),
-                Ok(()) => Error::Interrupted,
-            },
+            // Where nobody heard of it, it was ended, or others have taken its files away: that is to be said.
+            Err(e) if !self.cancel.is_cancelled() && matches!(e.code(), "interrupted" | "storage-not-found") => {
+                open.check_alive().await.map_or_else(Error::from, |()| e)
+            }
             Err(e) => e,
         };
         undo::undo(&table, open, &self.writers, &self.metrics).await;

@@ -15,6 +15,8 @@ mod commit;
 mod compact;
 mod compaction;
 mod continuous;
+mod explain;
+mod fetch;
 mod input;
 mod open;
 mod overtaken;

@@ -13,13 +13,13 @@ use super::among::Basis;
 use super::input::Input;
 use super::pace::Pace;
 use super::{Error, Result, checkpoint, open, quarantine, undo};
-use crate::config::{BadRecordPolicy, Operation, StreamerConfig, TableType, mask_urls};
+use crate::config::{BadRecordPolicy, Operation, StreamerConfig};
 use crate::index::{KeyCache, Tagged};
 use crate::observe::{Metrics, Progress, RoundReport, Stages};
-use crate::record::{self, KeyGenerator, MergeRule};
+use crate::record::{KeyGenerator, MergeRule};
 use crate::schema::{self, EvolutionOptions, ProvidedSchemas, SchemaProvider, TableSchema};
 use crate::service::{self, CleanMemory, Looked, OpenWrite, Writers};
-use crate::source::{self, Batches, Fetch, FetchRequest, Rejects, Source, hidden_columns};
+use crate::source::{self, Batches, Rejects, Source, hidden_columns};
 use crate::storage::Storage;
 use crate::table::{FileSystemView, InstantTime, Table, Timeline};
 use crate::transform::{self, Transformed};
@@ -96,7 +96,7 @@ pub(super) struct Streamer {
     /// The last round took a part of what waits, to fit memory and time.
     pub(super) cut: bool,
     /// Where a one-shot job ends that takes its input in several rounds.
-    until: Option<String>,
+    pub(super) until: Option<String>,
     /// The first of these rounds, also where another job began with it that was stopped.
     pub(super) since: Option<InstantTime>,
     /// The markers of the last round are being removed.
@@ -353,7 +353,7 @@ impl Streamer {
         self.quiet = Some((position, Instant::now()));
     }
 
-    fn operation_name(&self) -> &'static str {
+    pub(super) fn operation_name(&self) -> &'static str {
         match self.config.operation {
             Operation::Upsert => "UPSERT",
             Operation::Insert => "INSERT",
@@ -406,80 +406,7 @@ impl Streamer {
         Ok(text.as_deref().map(TableSchema::from_avro).transpose()?)
     }
 
-    /// What the source decodes with: the provider's schema, else the one inferred and frozen before, else the table's
-    /// own where rows are written as they are read; `None`: to be inferred.
-    fn reader_schema(&self, frozen: Option<&TableSchema>, table: Option<&TableSchema>) -> Result<Option<TableSchema>> {
-        let provided = self.provided.as_ref().map(|p| &p.source);
-        let own = table.filter(|_| self.config.transformers.is_empty());
-        let Some(reader) = provided.or(frozen).or(own) else { return Ok(None) };
-        match &self.config.source.kafka {
-            Some(kafka) if kafka.append_offsets => Ok(Some(source::kafka::with_offset_columns(reader)?)),
-            _ => Ok(Some(reader.clone())),
-        }
-    }
-
-    /// What this round takes. A one-shot job whose input does not fit takes it in several rounds, up to where it ends now;
-    /// but for queries that look at more than a row at a time, which are over all of it.
-    async fn fetch(&mut self, from: Option<String>, reader: Option<&TableSchema>) -> Result<Fetch> {
-        let mut request = FetchRequest {
-            from,
-            until: self.until.clone(),
-            limit: self.config.source.limit,
-            bytes: self.pace.begin(),
-            schema: reader.cloned(),
-            positions: self.config.transformers.is_empty(),
-        };
-        let mut fetch = self.fetch_as_asked(&request).await?;
-        if let (Some(batches), Some(rest), false) = (&fetch.batches, &fetch.rest, self.config.run.continuous) {
-            let transformed = self.transform(batches).await?;
-            // What one part deletes an older row of a later one would bring back.
-            if transformed.is_row_wise() && !record::has_delete_flag(&transformed.schema) {
-                if self.until.is_none() {
-                    tracing::info!(
-                        bytes = request.bytes,
-                        "the input is taken in several commits, each of about so many bytes"
-                    );
-                }
-                self.until.get_or_insert(rest.clone());
-            } else {
-                request.bytes = None;
-                fetch = self.fetch_as_asked(&request).await?;
-            }
-        }
-        fetch.stats.warnings.iter().for_each(|w| tracing::warn!("{w}"));
-        self.cut = fetch.rest.is_some();
-        Ok(fetch)
-    }
-
-    async fn fetch_as_asked(&self, request: &FetchRequest) -> Result<Fetch> {
-        let run = &self.config.run;
-        let tries = if run.retry_on_source_failures { run.max_retry_count.max(1) } else { 1 };
-        let mut tried = 1;
-        loop {
-            let fetched = tokio::select! {
-                fetched = self.source.fetch(request.clone()) => fetched,
-                () = self.stop.cancelled() => return Err(Error::Interrupted),
-            };
-            match fetched {
-                Ok(fetch) => return Ok(fetch),
-                Err(e) => {
-                    let e = Error::from(e);
-                    if tried == tries || !e.is_retryable() {
-                        return Err(e);
-                    }
-                    tracing::warn!(error = %e, tried, "fetch failed; trying again");
-                    self.metrics.retrying(e.code(), &mask_urls(&e.to_string()), run.retry_interval);
-                    tried += 1;
-                    tokio::select! {
-                        () = tokio::time::sleep(run.retry_interval) => {}
-                        () = self.stop.cancelled() => return Err(Error::Interrupted),
-                    }
-                }
-            }
-        }
-    }
-
-    async fn transform(&self, batches: &Batches) -> Result<Transformed> {
+    pub(super) async fn transform(&self, batches: &Batches) -> Result<Transformed> {
         Ok(transform::apply(&self.config.transformers, batches, self.config.memory.rows).await?)
     }
 
@@ -517,36 +444,6 @@ impl Streamer {
             tracing::info!(changes = changes.join(", "), "the table's schema changes with this commit");
         }
         Ok(Schemas { writer, inferred: if was_inferred { Some(source) } else { frozen } })
-    }
-
-    fn explain(&self, transformed: &Transformed) -> String {
-        let stages = match (self.config.operation, self.config.table.table_type) {
-            (Operation::Upsert, TableType::CopyOnWrite) => {
-                "write: small files first, then new file groups; merge handles rewrite tagged file groups\ntag\nprecombine\nkey"
-            }
-            (Operation::Upsert, TableType::MergeOnRead) => {
-                "write: small files first, then new file groups; updates to the logs of tagged file groups\ntag\nprecombine\nkey"
-            }
-            (Operation::Insert, _) => "write: small files first, then new file groups\nkey",
-            (Operation::BulkInsert, _) => "write: one open file a worker and partition\nkey",
-        };
-        let settings = format!(
-            "index={:?} payload={:?} sort={:?} workers={}",
-            self.config.index.index_type,
-            self.rule.0,
-            self.config.write.bulk_insert_sort_mode,
-            self.config.write.workers
-        );
-        let mut text = format!("commit: {} ({settings})\n", self.operation_name());
-        let mut depth = 1;
-        for line in stages.lines() {
-            text.push_str(&format!("{}{line}\n", "  ".repeat(depth)));
-            depth += 1;
-        }
-        for line in transform::explain(transformed).lines() {
-            text.push_str(&format!("{}{line}\n", "  ".repeat(depth)));
-        }
-        text
     }
 }
 

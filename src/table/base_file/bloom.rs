@@ -10,6 +10,8 @@ use super::murmur::{LANES, Mixed, MixedLanes};
 /// First field of every serialised filter since Hadoop gave them a hash type.
 const VERSION: i32 = -1;
 const HASH_MURMUR: u8 = 1;
+/// Words in a cache line of all machines that we build for.
+const LINE_WORDS: usize = 8;
 /// More positions than any sane error rate asks for (1e-9: 30); beyond it the bytes are not a filter.
 const MAX_HASHES: u32 = 1024;
 
@@ -73,6 +75,12 @@ impl Row {
     #[inline]
     fn has(&self, at: usize) -> bool {
         self.0[at >> 6] & (1 << (at & 63)) != 0
+    }
+
+    /// Brings it near the processor from one end to the other, which takes a tenth of the time that its bits would take to come
+    /// one by one: what is written between two calls displaces it.
+    fn fetch(&self) {
+        std::hint::black_box(self.0.iter().step_by(LINE_WORDS).fold(0, |all, word| all | word));
     }
 }
 
@@ -273,6 +281,9 @@ impl BloomBuilder {
     fn set_bits(&mut self, keys: &StringArray, range: std::ops::Range<usize>, row_of: impl Fn(usize) -> usize) {
         let BloomFilter { shape, rows, .. } = &mut self.filter;
         let mut at = range.start;
+        if range.len() * shape.hashes as usize > rows[row_of(at)].0.len() {
+            rows[row_of(at)].fetch();
+        }
         while at < range.end {
             let len = keys.value_length(at);
             if at + LANES <= range.end && (1..LANES).all(|l| keys.value_length(at + l) == len) {

@@ -50,7 +50,7 @@ fn what_bounds_a_round_follows_from_the_job() {
 fn one_budget_is_shared_out() {
     let call = Call::new().conf("hoodie.streamer.memory.max.bytes=1000");
     let config = call.ok();
-    assert_eq!(config.memory, MemoryConfig { round: 250, rows: 500, open_files: 500, merge: 250 });
+    assert_eq!(config.memory, MemoryConfig { round: 250, rows: 500, open_files: 250, merge: 250 });
     assert_eq!((config.write.memory, config.compaction.memory), (config.memory, 250));
     assert_eq!(call.conf("hoodie.memory.compaction.max.size=9").ok().compaction.memory, 9);
     let problem =
