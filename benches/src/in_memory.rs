@@ -1,8 +1,11 @@
 //! Writes trips that are in memory already, without a source: what `tests/bench/hudi-core` does with the other library.
 //!
 //! ```text
-//! in-memory cow|mor ROWS TABLE [KEY=VALUE ...]       appends ROWS new trips to a new table, then upserts a tenth as many, half of them updates
+//! in-memory append cow|mor ROWS TABLE [KEY=VALUE ...]    ROWS new trips, into a new table
+//! in-memory upsert cow|mor ROWS TABLE [KEY=VALUE ...]    into that table a tenth as many, half of them updates
 //! ```
+//!
+//! A process a step: what an allocator keeps of the memory of one would hide what the next one takes.
 
 mod measured;
 
@@ -31,8 +34,8 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, rows, table, settings @ ..] = &words[..] else {
-        return Err("in-memory cow|mor ROWS TABLE [KEY=VALUE ...]".into());
+    let [step, kind, rows, table, settings @ ..] = &words[..] else {
+        return Err("in-memory append|upsert cow|mor ROWS TABLE [KEY=VALUE ...]".into());
     };
     let table_type = match kind.as_str() {
         "cow" => COPY_ON_WRITE,
@@ -40,15 +43,16 @@ fn main() -> Result<(), Failure> {
         other => return Err(format!("{other} is no type of table").into()),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(table_type, rows.parse()?, Path::new(table), settings))
+    runtime.block_on(run(step, table_type, rows.parse()?, Path::new(table), settings))
 }
 
-async fn run(table_type: &str, rows: u64, folder: &Path, settings: &[String]) -> Result<(), Failure> {
-    let base = trips::batches(trips::fresh(0..rows));
-    let changes = trips::batches(trips::changed(rows / 10, rows, 1));
+async fn run(step: &str, table_type: &str, rows: u64, folder: &Path, settings: &[String]) -> Result<(), Failure> {
     let job = Job::new(table_type, folder, settings).await?;
-    measured("append", job.append(base)).await?;
-    measured("upsert", job.upsert(changes)).await
+    match step {
+        "append" => measured(step, job.append(trips::batches(trips::fresh(0..rows)))).await,
+        "upsert" => measured(step, job.upsert(trips::batches(trips::changed(rows / 10, rows, 1)))).await,
+        other => Err(format!("{other} is no step").into()),
+    }
 }
 
 struct Job {
@@ -88,7 +92,11 @@ impl Job {
             payload_class: config.payload.java_class().into(),
             ..NewTable::default()
         });
-        let table = Table::create(Storage::open_with(&folder, &config.storage)?, properties).await?;
+        let storage = Storage::open_with(&folder, &config.storage)?;
+        let table = match Table::open(storage.clone()).await? {
+            Some(table) => table,
+            None => Table::create(storage, properties).await?,
+        };
         Ok(Job { table, config, schema: TableSchema::from_avro(trips::AVRO)? })
     }
 

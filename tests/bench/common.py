@@ -236,16 +236,28 @@ class Daemon:
         return took
 
     def block(self, files):
-        """Files one after the other; the first warms up. Wall: what the round says of itself."""
-        self.feed(files[0])
-        self.lines.clear()
-        cpu = cpu_of(self.child.pid)
-        latencies = [self.feed(path) for path in files[1:]]
-        cpu = (cpu_of(self.child.pid) - cpu) / len(latencies)
-        rounds, peak = rounds_of(self.lines), peak_of(self.child.pid)
-        self.lines.clear()
-        samples = [{"wall": round["ms"] / 1000, "cpu": round_to(cpu), "peak": round_to(peak)} for round in rounds]
-        return {"samples": samples, "latency": [round_to(x) for x in latencies], "rounds": rounds}
+        return by_turns({self: files})[self]
+
+
+def by_turns(fed):
+    """Files one after the other into each of several daemons, a file to each by turns: where the machine is slower for a while, it is so for
+    all. The first file warms up. Wall: what the round says of itself."""
+    cpu, latencies = {}, {daemon: [] for daemon in fed}
+    for daemon, files in fed.items():
+        daemon.feed(files[0])
+        daemon.lines.clear()
+        cpu[daemon] = cpu_of(daemon.child.pid)
+    for files in zip(*(files[1:] for files in fed.values())):
+        for daemon, path in zip(fed, files):
+            latencies[daemon].append(daemon.feed(path))
+    blocks = {}
+    for daemon, latency in latencies.items():
+        took = (cpu_of(daemon.child.pid) - cpu[daemon]) / len(latency)
+        rounds, peak = rounds_of(daemon.lines), peak_of(daemon.child.pid)
+        daemon.lines.clear()
+        samples = [{"wall": round["ms"] / 1000, "cpu": round_to(took), "peak": round_to(peak)} for round in rounds]
+        blocks[daemon] = {"samples": samples, "latency": [round_to(x) for x in latency], "rounds": rounds}
+    return blocks
 
 
 def round_to(value):
@@ -264,7 +276,8 @@ def spark(a, folder, rows, *words, setup=()):
     if os.path.exists(results):
         os.remove(results)
     subprocess.run([os.path.join(peers, "venv", "bin", "python"), os.path.join(PEERS, "bench", "spark_bench.py"), "--hudi", "0.15.0",
-                    "--metadata", "off", "--records", str(rows), "--data", folder, "--work", a.work, "--results", results, *words],
+                    "--metadata", "off", "--records", str(rows), "--data", folder, "--work", a.work, "--results", results,
+                    "--runs", str(a.spark_runs), *words],
                    check=True, stdout=subprocess.DEVNULL, env={**os.environ, "ORACLE_LOG": "OFF", "HUDI_PEERS": peers})
     steps = {}
     with open(results) as lines:

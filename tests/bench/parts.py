@@ -4,9 +4,10 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import ExitStack
 
 import common
-from common import Daemon, Job, compact, measure
+from common import Daemon, Job, by_turns, compact, measure
 
 # Rows of a small commit, at 2,000,000 rows in the table.
 SMALL = 1000
@@ -40,39 +41,37 @@ def small_files(a, rows, kind, count, size):
     return made
 
 
-def floor(a, *words):
-    return compact([measure([a.floor, *words]) for _ in range(a.runs)])
-
-
 def cow(a):
     """bulk_insert and upsert into a new copy-on-write table; then small commits of a warm daemon on it."""
     folder = common.trips(a.work, a.rows)
-    found = {"bulk_insert": [], "upsert": []}
+    found, floors = {"bulk_insert": [], "upsert": []}, {"bulk_insert": [], "rewrite": []}
     for _ in range(a.runs):
         job = Job(a, "cow")
+        # By turns with its floor: a machine that is slower for a while is so for both.
+        floors["bulk_insert"].append(measure([a.floor, "encode", *bases(folder)]))
         found["bulk_insert"].append(job.write("BULK_INSERT", bases(folder)))
+        floors["rewrite"].append(measure([a.floor, "rewrite", job.table]))
         found["upsert"].append(job.write("UPSERT", [os.path.join(folder, "upsert.json")]))
     ours = {step: compact(samples) for step, samples in found.items()}
+    floors = {step: compact(samples) for step, samples in floors.items()}
     with Daemon(job) as daemon:
         ours["small"] = daemon.block(small_files(a, a.rows, "mixed", a.runs + 1, a.small))
     ours["small"]["points"] = daemon.points
     job.remove()
-    job.write("BULK_INSERT", bases(folder))
-    floors = {"bulk_insert": floor(a, "encode", *bases(folder)), "rewrite": floor(a, "rewrite", job.table)}
-    job.remove()
-    theirs = {} if a.ours_only else common.spark(a, folder, a.rows, "--kinds", "cow", "--cow-micro", "2")
+    theirs = {} if a.ours_only else common.spark(a, folder, a.rows, "--kinds", "cow")
     return {"ours": ours, "floor": floors, "spark": theirs}
 
 
 def mor(a):
     """A delta commit into a merge-on-read table, its compaction, and small commits of a warm daemon on it."""
     folder = common.trips(a.work, a.rows)
-    found = {"bulk_insert": [], "upsert": [], "compaction": []}
+    found, floors = {"bulk_insert": [], "upsert": [], "compaction": []}, []
     for _ in range(a.runs):
         job = Job(a, "mor")
         found["bulk_insert"].append(job.write("BULK_INSERT", bases(folder)))
         found["upsert"].append(job.write("UPSERT", [os.path.join(folder, "upsert.json")]))
         found["compaction"].append(job.compact())
+        floors.append(measure([a.floor, "rewrite", job.table]))
     ours = {step: compact(samples) for step, samples in found.items()}
     batches = 2 * a.runs + 1
     mixed = small_files(a, a.rows, "mixed", 2 * batches, a.small)
@@ -83,10 +82,9 @@ def mor(a):
     with Daemon(job, **{"hoodie.parquet.small.file.limit": 0}) as daemon:
         ours["new files"] = daemon.block(mixed[batches:])
     ours["new files"]["points"] = daemon.points
-    rewrite = floor(a, "rewrite", job.table)
     job.remove()
-    theirs = {} if a.ours_only else common.spark(a, folder, a.rows, "--kinds", "mor", "--mor-micro", "3")
-    return {"ours": ours, "floor": {"rewrite": rewrite}, "spark": theirs}
+    theirs = {} if a.ours_only else common.spark(a, folder, a.rows, "--kinds", "mor")
+    return {"ours": ours, "floor": {"rewrite": compact(floors)}, "spark": theirs}
 
 
 def start(a):
@@ -140,41 +138,55 @@ def sorted_keys(a):
     return found
 
 
-def follows(a):
-    """Does the cost of a small commit follow the batch? Into tables of so many rows (--sizes), after so many commits (--commits)."""
-    by_rows, by_commits, count = {}, {}, 2 * a.runs + 1
-    for rows in a.sizes:
-        job = Job(a, "mor")
-        # One file group a partition, whatever the size: a round costs what the groups cost that it writes to.
+def tables(a, kinds, **settings):
+    """Merge-on-read tables, {name: rows}, with one file group a partition whatever their size: a round costs what the groups cost that it
+    writes to."""
+    made = {}
+    for name, rows in kinds.items():
+        job = made[name] = Job(a, "mor", f"ours-{name}", settings)
         job.conf["hoodie.streamer.workers"] = 1
         job.write("BULK_INSERT", many_trips(a, rows, 8))
         del job.conf["hoodie.streamer.workers"]
-        with Daemon(job) as daemon:
-            blocks = {"updates": daemon.block(small_files(a, rows, "updates", count, a.small))}
-            blocks["mixed"] = daemon.block(small_files(a, rows, "mixed", 2 * count, a.small)[:count])
-        with Daemon(job, **{"hoodie.parquet.small.file.limit": 0}) as daemon:
-            blocks["new files"] = daemon.block(small_files(a, rows, "mixed", 2 * count, a.small)[count:])
-        by_rows[str(rows)] = {kind: {"samples": block["samples"]} for kind, block in blocks.items()}
+    # Else their files are on the way to the disk while the rounds are measured.
+    os.sync()
+    return made
+
+
+def follows(a):
+    """Does the cost of a small commit follow the batch? Into tables of so many rows (--sizes), after so many commits (--commits)."""
+    count = 4 * a.runs + 1
+    made = tables(a, {str(rows): rows for rows in a.sizes})
+    by_rows = {name: {} for name in made}
+
+    def measured(kind, files, **settings):
+        with ExitStack() as stack:
+            daemons = {stack.enter_context(Daemon(job, **settings)): files(int(name)) for name, job in made.items()}
+            for name, block in zip(made, by_turns(daemons).values()):
+                by_rows[name][kind] = {"samples": block["samples"]}
+
+    measured("updates", lambda rows: small_files(a, rows, "updates", count, a.small))
+    measured("mixed", lambda rows: small_files(a, rows, "mixed", 2 * count, a.small)[:count])
+    measured("new files", lambda rows: small_files(a, rows, "mixed", 2 * count, a.small)[count:], **{"hoodie.parquet.small.file.limit": 0})
+    for job in made.values():
         job.remove()
-    job = Job(a, "mor", settings={"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"})
+
     rows = a.sizes[0]
-    job.conf["hoodie.streamer.workers"] = 1
-    job.write("BULK_INSERT", many_trips(a, rows, 8))
-    del job.conf["hoodie.streamer.workers"]
+    made = tables(a, {str(commits): rows for commits in a.commits}, **{"hoodie.archive.automatic": "false", "hoodie.clean.automatic": "false"})
+    by_commits = {name: {} for name in made}
     tiny = small_files(a, rows, "fresh", 1, 10)[0]
     updates = small_files(a, rows, "updates", count, a.small)
-    with Daemon(job) as daemon:
-        made = 1
-        for commits in a.commits:
-            for _ in range(commits - made):
+    with ExitStack() as stack:
+        daemons = {name: stack.enter_context(Daemon(job)) for name, job in made.items()}
+        for name, daemon in daemons.items():
+            for _ in range(int(name) - 1):
                 daemon.feed(tiny)
-            daemon.lines.clear()
-            blocks = {"many logs": daemon.block(updates)}
-            job.compact()
-            blocks["updates"] = daemon.block(updates)
-            by_commits[str(commits)] = {kind: {"samples": block["samples"]} for kind, block in blocks.items()}
-            made = commits + 2 * count
-    job.remove()
+        for kind in ("many logs", "updates"):
+            for name, block in zip(made, by_turns({daemon: updates for daemon in daemons.values()}).values()):
+                by_commits[name][kind] = {"samples": block["samples"]}
+            for job in made.values():
+                job.compact()
+    for job in made.values():
+        job.remove()
     return {"rows": by_rows, "commits": by_commits}
 
 
@@ -193,7 +205,7 @@ def backlog(a):
 
 
 def peer(a):
-    """hudi-core and we, on Arrow batches that are in memory already: each process appends, then upserts a tenth."""
+    """hudi-core and we, on Arrow batches that are in memory already: a process appends, another one upserts a tenth."""
     other, unbuilt = a.hudi_core, None
     try:
         other = other or os.path.join(common.build(os.path.join(common.HERE, "hudi-core", "Cargo.toml")), "bench-hudi-core")
@@ -213,12 +225,13 @@ def peer(a):
             table, steps, failed = os.path.join(a.work, "in-memory"), {}, None
             for _ in range(a.runs):
                 shutil.rmtree(table, ignore_errors=True)
-                ran = subprocess.run([program, kind.split(',')[0], str(a.rows // 2), table, *settings], capture_output=True, text=True)
-                for line in map(json.loads, ran.stdout.splitlines()):
+                for step in ("append", "upsert"):
+                    ran = subprocess.run([program, step, kind.split(',')[0], str(a.rows // 2), table, *settings], capture_output=True, text=True)
+                    if ran.returncode:
+                        failed = f"{step}: {ran.stderr.strip().splitlines()[-1]}"
+                        break
+                    line = json.loads(ran.stdout)
                     steps.setdefault(line.pop("step"), []).append(line)
-                if ran.returncode:
-                    failed = ran.stderr.strip().splitlines()[-1]
-                    break
             shutil.rmtree(table, ignore_errors=True)
             found[f"{name} {kind}"] = {"steps": steps, "failed": failed}
     return {"rows": a.rows // 2, **found}

@@ -204,7 +204,7 @@ def peer(found):
         return []
     lines = ["", "## Against hudi-core", "",
              f"Arrow batches in memory, {part['rows']:,} rows appended and a tenth as many upserted, half of them updates. Both: gzip, bloom filters, a simple index, no "
-             "metadata table, no fsync, the same allocator. Memory: what the call took on top of the batches. Merge-on-read, hudi-core puts new rows into new files; ours "
+             "metadata table, no fsync, the same allocator. A process a step; memory: what the call took on top of the batches. Merge-on-read, hudi-core puts new rows into new files; ours "
              "fills small ones, as Hudi does, and with `hoodie.parquet.small.file.limit=0` (\"new files\") does what hudi-core does. "
              "Asked: 1.5 times as fast, half the memory.", "",
              "| work | hudi-streamer: wall s / CPU s / MB | hudi-core | × wall | × CPU | memory | met |", "| --- | --- | --- | ---: | ---: | ---: | --- |"]

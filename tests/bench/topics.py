@@ -77,9 +77,13 @@ def sustained(a, broker):
     name = topic(broker, f"ours-{os.getpid()}", 4)
     rows = fill(broker, name, sorted(glob.glob(os.path.join(folder, "base-*.json")))[:4])
     cut = lambda commits: {"hoodie.streamer.kafka.source.maxEvents": rows // commits, "hoodie.streamer.round.max.bytes": 0}
-    ours = {str(n): common.compact([until_the_end(a, broker, name, **cut(n)) for _ in range(a.runs)]) for n in (1, 10)}
-    assert all(len(took["rounds"]) == int(n) for n, took in ours.items()), ours
-    floor = common.compact([common.measure([a.floor, "consume", broker, name, str(rows)]) for _ in range(a.runs)])
+    ours, floor = {1: [], 10: []}, []
+    for _ in range(a.runs):
+        floor.append(common.measure([a.floor, "consume", broker, name, str(rows)]))
+        for commits, samples in ours.items():
+            samples.append(until_the_end(a, broker, name, **cut(commits)))
+            assert len(samples[-1]["rounds"]) == commits, samples
+    ours, floor = {str(commits): common.compact(samples) for commits, samples in ours.items()}, common.compact(floor)
     theirs = {}
     if not a.ours_only:
         theirs = common.spark(a, folder, a.rows, "--kinds", "cow", "--kafka", broker, setup=["kafka"])
