@@ -3,7 +3,7 @@
 //! A process names itself so that another one on this machine can see whether it runs still; of one on another machine
 //! nothing is known but how long it has been silent.
 
-use crate::storage::{Error, Result, Storage};
+use crate::storage::{Error, Result, Storage, fault_point};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -105,6 +105,7 @@ async fn claimed(storage: &Storage, path: &str, found: &[u8], work: impl Future<
             return if is_there { Ok(false) } else { Err(error) };
         }
     }
+    fault_point("in-claim");
     let done = if_unchanged(storage, path, found, work).await;
     storage.delete(&claim).await?;
     done

@@ -15,8 +15,9 @@ struct Fault {
 /// when it passes the point of that name for the n-th time (the first by default). Points: `before-inflight`,
 /// `while-writing`, `in-log-block`, `after-quarantine`, `before-complete`, `under-lock`, `after-complete`; of a compaction
 /// `after-plan`, `in-compaction`, `before-compaction-complete`, `after-compaction-complete`; of a clean `after-clean-plan`,
-/// `in-clean`, `before-clean-complete`; of archiving `in-archive`, `after-archive-file`, `in-archive-deletes`. With `stop:`
-/// before the name it stops there, as by `kill -STOP`, until it is continued. Without the variable it costs one load.
+/// `in-clean`, `before-clean-complete`; of archiving `in-archive`, `after-archive-file`, `in-archive-deletes`; of taking over
+/// what a dead process left `in-claim`. With `stop:` before the name it stops there, as by `kill -STOP`, until it is continued.
+/// Without the variable it costs one load.
 pub fn fault_point(name: &str) {
     static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
     let fault = FAULT.get_or_init(|| parse(&std::env::var("HUDI_STREAMER_FAULT").ok()?));

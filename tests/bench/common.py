@@ -269,16 +269,16 @@ def medians(samples):
 
 
 def spark(a, folder, rows, *words, setup=()):
-    """Hudi 0.15.0 on Spark without a metadata table, one JVM, its start not counted in the steps: samples of each step."""
+    """Hudi 0.15.0 on Spark without a metadata table, a fresh JVM a run, its start not counted in the steps: samples of each step."""
     peers = os.environ.get("HUDI_PEERS") or os.path.join(CACHE, "hudi-peers")
     subprocess.run([os.path.join(PEERS, "setup"), *setup], check=True)
     results = os.path.join(a.work, "spark.jsonl")
     if os.path.exists(results):
         os.remove(results)
-    subprocess.run([os.path.join(peers, "venv", "bin", "python"), os.path.join(PEERS, "bench", "spark_bench.py"), "--hudi", "0.15.0",
-                    "--metadata", "off", "--records", str(rows), "--data", folder, "--work", a.work, "--results", results,
-                    "--runs", str(a.spark_runs), *words],
-                   check=True, stdout=subprocess.DEVNULL, env={**os.environ, "ORACLE_LOG": "OFF", "HUDI_PEERS": peers})
+    for run in range(a.spark_runs):
+        subprocess.run([os.path.join(peers, "venv", "bin", "python"), os.path.join(PEERS, "bench", "spark_bench.py"), "--hudi", "0.15.0",
+                        "--metadata", "off", "--rep", str(run), "--records", str(rows), "--data", folder, "--work", a.work, "--results", results, *words],
+                       check=True, stdout=subprocess.DEVNULL, env={**os.environ, "ORACLE_LOG": "OFF", "HUDI_PEERS": peers})
     steps = {}
     with open(results) as lines:
         for line in map(json.loads, lines):

@@ -155,7 +155,7 @@ def follows(found):
     if not part:
         return []
     lines = ["", "## Cost follows the batch", "", f"Rounds of {part['settings']['small']:,} rows, merge-on-read, warm. Asked: all within 1.3 times. "
-             "The tables have one file group a partition, whatever their size. By commits: right after a compaction, and before it, when each slice has a log file of nearly every "
+             "The tables have one file group a partition, whatever their size, and take their files by turns. By commits: right after a compaction, and before it, when each slice has a log file of nearly every "
              "commit and, as Hudi's format has it, each commit names them all.", "",
              "| | " + " | ".join(["updates", "half new, filling small files", "half new, small.file.limit=0"]) + " |", "| --- | --- | --- | --- |"]
     kinds = ("updates", "mixed", "new files")
