@@ -99,10 +99,12 @@ pub(super) async fn remove(storage: &Storage, path: &str, ours: &Bytes) -> Resul
 /// Does it if the file is `found` still. Of several, the one with the claim looks again, and does it.
 async fn claimed(storage: &Storage, path: &str, found: &[u8], work: impl Future<Output = Result<()>>) -> Result<bool> {
     let (owner, claim) = (Owner::new(), format!("{path}.claim"));
-    while let Err(error) = storage.create(&claim, owner.text()).await {
-        let is_there = matches!(error, Error::AlreadyExists { .. });
-        if !is_there || !remove_dead(storage, &claim).await? {
-            return if is_there { Ok(false) } else { Err(error) };
+    loop {
+        match storage.create(&claim, owner.text()).await {
+            Ok(()) => break,
+            Err(Error::AlreadyExists { .. }) if remove_dead(storage, &claim).await? => {}
+            Err(Error::AlreadyExists { .. }) => return Ok(false),
+            Err(e) => return Err(e),
         }
     }
     fault_point("in-claim");

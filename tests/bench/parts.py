@@ -232,6 +232,8 @@ def peer(a):
                         break
                     line = json.loads(ran.stdout)
                     steps.setdefault(line.pop("step"), []).append(line)
+                if failed:
+                    break
             shutil.rmtree(table, ignore_errors=True)
             found[f"{name} {kind}"] = {"steps": steps, "failed": failed}
     return {"rows": a.rows // 2, **found}

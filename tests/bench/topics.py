@@ -2,7 +2,7 @@
 
 sustained: JSON trips (about 330 bytes each) in a topic of four partitions, upserted into a new copy-on-write table partitioned by day,
 in one commit and in ten; Hudi's defaults, no metadata table. Ours: the release build, process start included. Spark: Hudi 0.15.0
-with its structured streaming source, one JVM, its start not counted.
+with its structured streaming source, a fresh JVM a run, its start not counted.
 
 backlog: one process that is not told to cut anything, on a topic and on one of ten times as many messages.
 

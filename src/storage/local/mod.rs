@@ -26,6 +26,10 @@ use super::{Listing, Version};
 use durable::{Durability, Kind};
 use upload::Staged;
 
+/// Times that a file is staged which others delete before it has its name: more than live writers ever do, so that a file system
+/// of odd ways ends in an error.
+const TRIES: u32 = 100;
+
 const NO_VERSIONS: Cause = Cause::Unsupported("local disks do not keep versions of a new file: use an object store");
 const NO_LOCKS: Cause = Cause::Unsupported("this file system cannot lock a folder");
 
@@ -65,11 +69,13 @@ impl Disk {
     ) -> Outcome<()> {
         let durability = Arc::clone(&self.durability);
         self.with(path, move |path| {
+            let mut left = TRIES;
             loop {
                 let mut staged = Staged::begin(path, kind, Arc::clone(&durability))?;
                 staged.write_all(&bytes)?;
+                left -= 1;
                 match name(&mut staged, path) {
-                    Err(e) if e.kind() == ErrorKind::NotFound && staged.is_lost() => {}
+                    Err(e) if e.kind() == ErrorKind::NotFound && staged.is_lost() && left > 0 => {}
                     named => return named,
                 }
             }

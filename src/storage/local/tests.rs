@@ -101,6 +101,25 @@ fn a_link_that_was_made_without_an_answer_is_ours() {
     assert_eq!(other.link(&target).unwrap_err().kind(), ErrorKind::AlreadyExists);
 }
 
+#[test]
+fn one_whose_staged_file_was_deleted_does_not_name_that_of_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("f");
+    let begin = || Staged::begin(&target, Kind::Record, Arc::new(Durability::new(false))).unwrap();
+    let mut ours = begin();
+    ours.write_all(b"ours").unwrap();
+    upload::remove_staged(&target);
+    let mut theirs = begin();
+    theirs.write_all(b"the").unwrap();
+    assert_eq!(ours.link(&target).unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(ours.is_lost());
+    drop(ours);
+    theirs.write_all(b"irs").unwrap();
+    theirs.link(&target).unwrap();
+    assert_eq!(fs::read(&target).unwrap(), b"theirs");
+    assert!(!dir.path().join("f#1").exists());
+}
+
 /// A delete takes what is staged beside its target for a dead process's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_beside_deletes_of_their_target_find_it_there_or_not() {

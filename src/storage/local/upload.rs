@@ -63,7 +63,6 @@ impl Staged {
         self.durability.before_name(&self.file, self.kind, self.size == 0)?;
         remove_checksum(target);
         fs::rename(&self.path, target)?;
-        self.is_named(target)?;
         // From now on its old name may be another's.
         self.gone = true;
         self.durability.after_name(target, self.kind, self.size == 0)
@@ -76,19 +75,14 @@ impl Staged {
             Err(e) if e.kind() == ErrorKind::AlreadyExists && self.is_at(target) => {}
             linked => linked?,
         }
-        self.is_named(target)?;
-        let _ = fs::remove_file(&self.path);
+        // From now on its old name is another's, or is removed.
         self.gone = true;
+        // Who deletes a target also deletes what is staged beside it, so that what was linked may be one staged later.
+        if !self.is_at(target) && !self.is_at(&self.path) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        let _ = fs::remove_file(&self.path);
         self.durability.after_name(target, self.kind, self.size == 0)
-    }
-
-    /// Fails where it was another file that got the name: who deletes a target also deletes what is staged beside it, so that
-    /// our name there may have become that of one staged later.
-    fn is_named(&mut self, target: &Path) -> io::Result<()> {
-        // A target that is another's by now was ours before, if what was linked is.
-        let named = self.is_at(target) || self.is_at(&self.path);
-        self.gone = !named;
-        if named { Ok(()) } else { Err(ErrorKind::NotFound.into()) }
     }
 
     /// Whether somebody else has deleted it while it was written.
